@@ -1,7 +1,6 @@
-// Package text holds what is between a text and the tokens of a model: chat templates, tokenizers, sampling, grammars,
-// replies and drafts. Its packages know nothing of the compiler, of a GPU or of a server: of amkc they import each
-// other and runtime/infile alone. The package exposes their sources, which every launcher carries, and has no other
-// code.
+// Package text has everything between a text and the tokens of a model: chat templates, tokenizers, sampling, grammars,
+// replies and drafts. Its packages do not depend on the compiler, a GPU or a server: of amkc they import only each
+// other and runtime/infile. The package exposes their sources, which every launcher carries, and has no other code.
 package text
 
 import "embed"

@@ -1,8 +1,7 @@
 // Package chat turns the messages of a conversation into the prompt that a model was trained on, with the chat template
 // that comes with the model, as apply_chat_template of transformers does. [Load] finds the template and the special
 // tokens in the folder of a model or a build, [Parse] reads messages, tools and documents, and [Format.Render] makes
-// the text. It is to be encoded with the special tokens in it recognised and none put in front: the template writes
-// them.
+// the text. Encode it with its special tokens recognised and without adding others: the template writes them.
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/infile and text/jinja,
 // and must not import any other package of amkc.
@@ -38,8 +37,8 @@ type Options struct {
 // fields are those of a conversation that is an object, which Parse reads.
 var fields = []string{"messages", "tools", "documents", "add_generation_prompt", "chat_template_kwargs"}
 
-// Parse reads a conversation in JSON: a list of messages, or an object with messages and perhaps tools, documents,
-// add_generation_prompt (true where it is not said) and chat_template_kwargs, an object of further variables.
+// Parse reads a conversation in JSON: a list of messages, or an object with messages and optionally tools, documents,
+// add_generation_prompt (true by default) and chat_template_kwargs, an object of additional variables.
 func Parse(data []byte) (*Conversation, error) {
 	v, err := jinja.FromJSON(data)
 	if err != nil {
@@ -91,7 +90,7 @@ var media = []string{"image", "image_url", "input_image", "video", "video_url", 
 	"input_audio"}
 
 // OnlyText refuses a conversation in which a part of a message is an image, a video or a sound. The template of a model
-// that takes one writes tokens in its place, and the model compiled reads those as text.
+// that takes one writes tokens instead, and the compiled model would read those as text.
 func (c *Conversation) OnlyText() error {
 	for i, item := range c.Messages.Items() {
 		content, _ := item.(*jinja.Dict).Get("content")
@@ -134,8 +133,8 @@ func objects(all *jinja.Dict, name string) (*jinja.List, error) {
 	return list, nil
 }
 
-// Render returns the prompt of a conversation. Its errors are *jinja.Error where the template is at fault, or refuses
-// the conversation.
+// Render returns the prompt of a conversation. Its errors are *jinja.Error if the template is invalid, or refuses the
+// conversation.
 func (f *Format) Render(c *Conversation, o Options) (string, error) {
 	t, err := f.template(o.Template, c.Tools != nil)
 	if err != nil {

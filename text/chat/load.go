@@ -27,8 +27,8 @@ const (
 // maxTemplates is the most templates that a model may have.
 const maxTemplates = 64
 
-// Files lists the files of a model that Load reads, by their paths in its folder, with slashes. But for those of
-// TemplateDir they need not be there. Of more templates than a model may have there it lists none: Load refuses them.
+// Files lists the files of a model that Load reads, by slash-separated paths in its folder. Except for those in
+// TemplateDir, they need not exist. If TemplateDir has too many templates, which Load refuses, it lists none of them.
 func Files(dir string) []string {
 	names := []string{TemplateFile, tokensFile, ConfigFile}
 	entries, err := infile.List(filepath.Join(dir, TemplateDir))
@@ -47,7 +47,7 @@ func Files(dir string) []string {
 	return append(names, templates...)
 }
 
-// IsFile reports whether a path is one that Files may list.
+// IsFile reports whether Files may list a path.
 func IsFile(name string) bool {
 	folder, base := path.Split(name)
 	_, isTemplate := templateName(base)
@@ -69,7 +69,7 @@ type Format struct {
 	tokens    *jinja.Dict // bos_token and the like, which templates find by these names
 }
 
-// A FileError says what is wrong with a file of a model, or that there is no template.
+// A FileError is a fault of a file of a model, or a missing template.
 type FileError struct {
 	Path string
 	What string
@@ -88,8 +88,8 @@ func (e *FileError) Unwrap() error { return e.Err }
 // ErrNone is wrapped by the error of Load for a model without a chat template.
 var ErrNone = errors.New("there is no chat template")
 
-// Load reads the templates of a model or a build. Those in files of their own take the place of the ones in
-// tokenizer_config.json. Errors are *FileError; a template that cannot be read is an error of Render.
+// Load reads the templates of a model or a build. Templates in separate files replace those in tokenizer_config.json.
+// Errors are *FileError; a template that cannot be read is an error of Render.
 func Load(dir string) (*Format, error) {
 	config, err := object(dir, ConfigFile)
 	if err != nil {
@@ -115,7 +115,7 @@ func Load(dir string) (*Format, error) {
 	return f, nil
 }
 
-// New returns the format of templates by name, with the special tokens that they find by theirs; nil for none.
+// New returns the format of templates, by name, with special tokens, by name, which may be nil.
 func New(sources map[string]string, tokens *jinja.Dict) *Format {
 	f := &Format{sources: sources, templates: map[string]func() (*jinja.Template, error){}, tokens: tokens}
 	for name, source := range sources {
@@ -127,8 +127,8 @@ func New(sources map[string]string, tokens *jinja.Dict) *Format {
 // Names returns the names of the templates, sorted.
 func (f *Format) Names() []string { return slices.Sorted(maps.Keys(f.templates)) }
 
-// Mentions reports whether a word, such as the name of a variable or a role, occurs in one of the templates. A word
-// that does not occur changes no prompt.
+// Mentions reports whether a word, such as the name of a variable or a role, occurs in one of the templates. A variable
+// that does not occur has no effect on prompts.
 func (f *Format) Mentions(word string) bool {
 	for _, source := range f.sources {
 		if strings.Contains(source, word) {
@@ -138,7 +138,7 @@ func (f *Format) Mentions(word string) bool {
 	return false
 }
 
-// Check reads a template, and returns what is wrong with it.
+// Check parses a template, and returns its first error.
 func (f *Format) Check(name string) error {
 	_, err := f.template(name, false)
 	return err
@@ -243,8 +243,8 @@ func configured(path string, config *jinja.Dict) (map[string]string, error) {
 	return sources, nil
 }
 
-// Special reads a special token of a model or a build by its name, as templates find it, empty where none has that
-// name, and the ids of added tokens by their text, as far as tokenizer_config.json lists them. Errors are *FileError.
+// Special reads a special token of a model or a build by its name in templates, "" if there is none, and the ids of
+// added tokens by their text, as far as tokenizer_config.json lists them. Errors are *FileError.
 func Special(dir, name string) (text string, listed map[string]int, err error) {
 	config, err := object(dir, ConfigFile)
 	if err != nil {

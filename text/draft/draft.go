@@ -1,8 +1,8 @@
-// Package draft guesses the continuation of a text. Guesses are verified by passes of several rows: each that is what
-// would have been chosen without it saves a step, and the others cost nothing but the time of the pass. So what is
-// guessed decides how fast a text is continued, and never how.
+// Package draft guesses the continuation of a text. Guesses are verified by passes of several rows: each that equals
+// the choice without it saves a step, and the others cost only the time of the pass. So guesses affect the speed of a
+// continuation, and never its text.
 //
-// It is copied into every launcher. It imports the standard library alone, and must not import any package of amkc.
+// It is copied into every launcher. It imports only the standard library, and must not import any package of amkc.
 package draft
 
 import "slices"
@@ -13,7 +13,7 @@ type Drafter interface {
 	Draft(text []int, n int) []int
 }
 
-// An EagerDrafter also has guesses that are right less often, for where it costs little to be wrong.
+// An EagerDrafter also has guesses that are right less often, for use if wrong guesses cost little.
 type EagerDrafter interface {
 	Drafter
 	// DraftEagerly is Draft, and such a guess where that has none.
@@ -27,7 +27,7 @@ type Stats struct {
 	Accepted int `json:"accepted"` // of these
 }
 
-// NGram is what command lines call [NGrams].
+// NGram is the name of [NGrams] on command lines.
 const NGram = "ngram"
 
 // NGrams drafts from n-grams: if the last ids of a text occurred earlier in it, it guesses that the same ids follow
@@ -58,7 +58,7 @@ func (NGrams) Draft(text []int, n int) []int {
 	return text[at:min(end, at+n)]
 }
 
-// DraftEagerly implements [EagerDrafter]: a single id counts where it has occurred once before.
+// DraftEagerly implements [EagerDrafter]: a match of a single id is enough if it has occurred once before.
 func (g NGrams) DraftEagerly(text []int, n int) []int {
 	if ids := g.Draft(text, n); ids != nil {
 		return ids
@@ -82,7 +82,7 @@ type after struct {
 // Draft implements [Drafter].
 func (b after) Draft(text []int, n int) []int { return b.d.Draft(append(b.ids, text...), n) }
 
-// DraftEagerly implements [EagerDrafter], as far as the drafter does.
+// DraftEagerly implements [EagerDrafter] if the drafter does.
 func (b after) DraftEagerly(text []int, n int) []int {
 	if eager, can := b.d.(EagerDrafter); can {
 		return eager.DraftEagerly(append(b.ids, text...), n)

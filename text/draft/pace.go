@@ -2,10 +2,10 @@ package draft
 
 import "time"
 
-// A Pace decides when drafts are worth a pass: always, until none is accepted; then only after some tokens were decoded
-// one by one, more of them the more passes in a row had no accepted draft, and the more a pass costs over a step. It
-// also says how many steps a launch may have that looks for no drafts. So times decide when something is drafted, and
-// never which text comes of it. The zero value is ready.
+// A Pace decides when drafts are worth a pass: always, until a pass has none accepted. Then only after some tokens were
+// decoded one by one: more tokens the more consecutive passes had no accepted draft, and the more a pass costs than a
+// step. It also limits the steps of a launch without drafts. So times determine when drafts are verified, and never the
+// text. The zero value is ready to use.
 type Pace struct {
 	pause      int           // tokens to be decoded before the next drafts are verified
 	misses     int           // passes in a row without an accepted draft
@@ -31,8 +31,8 @@ const (
 // Due reports whether drafts may be verified now.
 func (p *Pace) Due() bool { return p.pause <= 0 }
 
-// Draft asks a drafter for up to n ids that may follow a text, if drafts are due: eagerly where passes cost little, and
-// less so the more passes in a row had no accepted draft.
+// Draft asks a drafter for up to n ids that may follow a text, if drafts are due: eagerly if passes cost little, and
+// less so the more consecutive passes had no accepted draft.
 func (p *Pace) Draft(d Drafter, text []int, n int) []int {
 	if !p.Due() {
 		return nil
@@ -43,7 +43,7 @@ func (p *Pace) Draft(d Drafter, text []int, n int) []int {
 	return d.Draft(text, n)
 }
 
-// Steps returns how many steps the next launch without drafts may have: it grows, and is at least the pause.
+// Steps returns the number of steps of the next launch without drafts: it grows, and is at least the pause.
 func (p *Pace) Steps() int {
 	n := 1 << min(p.launches, longestLaunch)
 	if p.step > 0 {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Calls describe texts in which calls of tools may stand. They may be anything, special tokens included, but for what
-// follows a mark: that is one of some options, and then again anything.
+// Calls describe texts that may contain calls of tools. A text is arbitrary, including special tokens, except after a
+// marker, which is followed by one of some options, and then again by any text.
 type Calls struct {
 	Mark    string
 	Options []Option
@@ -19,7 +19,8 @@ type Calls struct {
 	Separators string // bytes that may stand after a call, besides spaces, and say nothing
 	Again      bool   // a bracket after a call would begin another one without a mark
 
-	// Open and Close are around a thought, in which marks are none: a text may begin with it. Empty: there is none.
+	// Open and Close surround a thought, with which a text may begin and in which markers have no effect. Empty: there
+	// are no thoughts.
 	Open, Close string
 	Thinking    bool // the text begins inside of a thought
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// An Option is a text, and after it a value that a schema, in JSON, describes.
+// An Option is a text followed by a value that a JSON schema describes.
 type Option struct {
 	Before string
 	Schema []byte
@@ -32,7 +32,7 @@ func (o *Option) document() (document, error) {
 	return d, nil
 }
 
-// Options returns the grammar of any of some options. Nothing stands in front of them. Errors are *Error.
+// Options returns the grammar of texts that are one of some options. Errors are *Error.
 func Options(v *Vocabulary, options []Option) (*Grammar, error) {
 	if len(options) == 0 || len(options) > maxAlternatives {
 		return nil, &Error{"#", fmt.Sprintf("is one of %d; want 1 to %d", len(options), maxAlternatives)}

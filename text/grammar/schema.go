@@ -24,7 +24,7 @@ func Object(v *Vocabulary) *Grammar {
 	return g
 }
 
-// Schema returns the grammar of the values that a schema, in JSON, describes. Errors are *Error.
+// Schema returns the grammar of the values that a JSON schema describes. Errors are *Error.
 func Schema(v *Vocabulary, text []byte) (*Grammar, error) {
 	if len(text) > maxSchema {
 		return nil, &Error{"#", fmt.Sprintf("has %d bytes; want at most %d", len(text), maxSchema)}

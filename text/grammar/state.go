@@ -112,7 +112,7 @@ func (g *Grammar) Begin(ends ...int) *State {
 // MayEnd reports whether the text is complete.
 func (s *State) MayEnd() bool { return s.ended }
 
-// MayGoOn reports whether the text can be longer.
+// MayGoOn reports whether the text can be continued.
 func (s *State) MayGoOn() bool { return len(s.spots) > 0 }
 
 // Mask returns the tokens that may follow, and those that end the text if it is complete. Callers must not modify it.
@@ -160,7 +160,7 @@ func (s *State) mask(at spot) Mask {
 	return m
 }
 
-// An OpenError says that a text has too many open alternatives to follow those of a token.
+// An OpenError reports that a text has too many open alternatives to follow those of a token.
 type OpenError struct{}
 
 func (*OpenError) Error() string {

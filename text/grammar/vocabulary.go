@@ -1,11 +1,11 @@
-// Package grammar holds what a model writes to JSON: any object, or what a JSON schema describes. A [Vocabulary] is the
-// tokens of a model as bytes, a [Grammar] says which texts there are, and a [State] is how far one has come: which
-// tokens may follow, and what they make of it. docs/serving.md says what of JSON Schema is known.
+// Package grammar constrains the output of a model to JSON: any object, or values of a JSON schema. A [Vocabulary] has
+// the tokens of a model as bytes, a [Grammar] is a set of texts, and a [State] is the beginning of a text: it has the
+// tokens that may follow. docs/serving.md lists the supported keywords of JSON Schema.
 //
-// A grammar is an automaton over bytes with a stack, so that a token may hold any part of a text: several brackets, the
-// end of a string and what follows, a part of a character. Which tokens may follow is found by one walk through a trie
-// of all tokens, which leaves what no text goes on with. Most of what such a walk finds depends on the place in the
-// grammar alone and not on the stack; that is kept.
+// A grammar is a pushdown automaton over bytes, so that a token may contain any part of a text: several brackets, the
+// end of a string and what follows, a part of a character. The permitted tokens are found by one walk through a trie of
+// all tokens, which skips branches that no text continues with. Most results of a walk depend on the place in the
+// grammar and not on the stack; these are cached.
 //
 // The package is copied into every launcher. It imports the standard library and runtime/infile, and must not import
 // any other package of amkc.
@@ -47,8 +47,8 @@ const maxToken = 1 << 10
 var ErrVocabulary = errors.New("the tokenizer has no tokens for single characters, or for single bytes of those that " +
 	"it has parts of, so that some JSON could not be written")
 
-// NewVocabulary makes a vocabulary of the tokens from 0 to size-1. text gives the bytes of one, which are not those of
-// a token that must not come, such as a special one.
+// NewVocabulary returns a vocabulary of the tokens from 0 to size-1. text returns the bytes of a token, or none for a
+// token that must not occur, such as a special one.
 func NewVocabulary(size int, text func(id int) []byte) (*Vocabulary, error) {
 	v := &Vocabulary{size: size, texts: make([][]byte, size), common: map[int32]*local{}}
 	var single [256]bool
@@ -87,7 +87,8 @@ type Tokenizer interface {
 	Bytes(id int) []byte   // nil where there is no such token
 }
 
-// FromTokenizer makes a vocabulary of a model's tokens from 0 to size-1, less special ones and those that end a text.
+// FromTokenizer returns a vocabulary of a model's tokens from 0 to size-1, without special tokens and those that end a
+// text.
 func FromTokenizer(size int, t Tokenizer, ends []int) (*Vocabulary, error) {
 	return NewVocabulary(size, func(id int) []byte {
 		if t.IsSpecial(id) || slices.Contains(ends, id) {
@@ -148,7 +149,7 @@ func (v *Vocabulary) below(n int32) []int32 {
 	return v.ids[v.nodes[first].first:end]
 }
 
-// A Mask says which tokens may follow: bit i%64 of word i/64 stands for token i.
+// A Mask is a set of permitted tokens: bit i%64 of word i/64 is that of token i.
 type Mask []uint64
 
 func (v *Vocabulary) newMask() Mask { return make(Mask, (v.size+63)/64) }

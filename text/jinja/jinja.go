@@ -3,10 +3,10 @@
 // escaped, break, continue and generation are tags, tojson does not escape HTML, raise_exception and strftime_now are
 // functions, and no template changes a list or a dictionary.
 //
-// What a template prints here is what jinja2 3.1 prints for it, byte for byte, or there is an error. An [Error] says
-// which: a construct that this package does not have is refused by its name, most of them before anything is rendered.
-// Templates and values are untrusted: work, output, memory and depth are bounded ([Limits]), and nothing of a template
-// reaches the machine, the clock included, which the caller supplies.
+// The output of a template equals that of jinja2 3.1, byte for byte, or there is an error. An unsupported construct is
+// an [Error] with its name, in most cases before anything is rendered. Templates and values are untrusted: work,
+// output, memory and depth are bounded ([Limits]), and a template has no access to the machine. Even the clock is
+// supplied by the caller.
 //
 // A template is compiled to closures: parse.go has the syntax and what each construct does, builtins.go the one table
 // of filters, tests, methods and functions.
@@ -22,7 +22,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Kind says what an [Error] is about.
+// A Kind is the kind of an [Error].
 type Kind int
 
 const (
@@ -33,7 +33,8 @@ const (
 	Limit                   // a bound of Limits
 )
 
-// An Error says why a template cannot be read or rendered. Line is that of the template, from 1, or 0 if unknown.
+// An Error is the reason why a template cannot be parsed or rendered. Line is that of the template, from 1, or 0 if
+// unknown.
 type Error struct {
 	Kind Kind
 	Line int
@@ -58,7 +59,7 @@ type Limits struct {
 	Depth  int // macros and recursive loops inside each other
 }
 
-// DefaultLimits are at least a hundred times what published templates take for a conversation that fits a model.
+// DefaultLimits are at least a hundred times the needs of published templates for a conversation that fits a model.
 var DefaultLimits = Limits{Steps: 5_000_000, Memory: 256 << 20, Output: 32 << 20, Depth: 200}
 
 // Options are what rendering depends on besides the variables.
@@ -67,7 +68,7 @@ type Options struct {
 	Limits Limits
 }
 
-// MaxSource is the most bytes that a template may have. The largest published ones have some 20,000.
+// MaxSource is the maximum size of a template in bytes. The largest published ones have some 20,000.
 const MaxSource = 1 << 20
 
 // Parse compiles a template. Its errors are *Error.
@@ -87,8 +88,7 @@ func Parse(source string) (t *Template, err error) {
 	return &Template{body}, nil
 }
 
-// Render returns what the template prints. The variables are those that the template finds by name. Its errors are
-// *Error.
+// Render returns the output of the template for variables by name. Its errors are *Error.
 func (t *Template) Render(variables *Dict, o Options) (out string, err error) {
 	defer catch(&err)
 	in := &interp{limits: o.Limits, now: o.Now, out: &strings.Builder{}}

@@ -11,7 +11,7 @@ import (
 )
 
 // A Value is a value of a template: nil (Python's None), bool, int64, *big.Int beyond that, float64, string, *List,
-// *Dict, or one that only templates make. Numbers from outside are int64 or float64; no other types are values.
+// *Dict, or one that only templates make. Numbers from callers are int64 or float64. No other types are values.
 type Value any
 
 type seqKind int
@@ -37,7 +37,7 @@ type List struct {
 // NewList returns a list of values.
 func NewList(items ...Value) *List { return &List{items: items} }
 
-// Items returns the values. They are not to be changed.
+// Items returns the values. Callers must not modify them.
 func (l *List) Items() []Value { return l.items }
 
 // A Dict is a dictionary, which keeps the order of its keys.
@@ -48,8 +48,8 @@ type Dict struct {
 
 type entry struct{ key, value Value }
 
-// Set adds a value, or replaces that of a key, which keeps its place. It must not be called once a template has seen
-// the dictionary.
+// Set adds a value, or replaces that of a key, which keeps its place. It must not be called after a template has
+// received the dictionary.
 func (d *Dict) Set(key string, v Value) { d.set(hash{kind: 's', text: key}, key, v) }
 
 // Get returns the value of a key.

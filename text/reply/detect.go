@@ -39,8 +39,8 @@ const (
 // Limits of what a template may take to say how a model writes: a tenth and less of what a conversation may.
 var probeLimits = jinja.Limits{Steps: 500_000, Memory: 32 << 20, Output: 1 << 20, Depth: 200}
 
-// Of finds out how a model writes: the form that reads back what the chat template writes of a call, and of a thought;
-// where it writes none, the one whose words it has, as templates do that leave earlier calls out or to the text.
+// Of detects the format of a model: the form that parses a call, and a thought, as the chat template renders them. If
+// the template renders none, it is the form whose markers the template contains.
 func Of(f *chat.Format) *Format {
 	out := &Format{chat: f}
 	tools := ParseTools([]byte(probeTools))
@@ -166,16 +166,16 @@ func (f *Format) Names() (calls, thoughts string) {
 	return calls, thoughts
 }
 
-// TextArguments reports whether the template wants arguments of earlier calls as JSON in a string, and not as values.
+// TextArguments reports whether the template takes arguments of earlier calls as JSON in a string instead of values.
 func (f *Format) TextArguments() bool { return f.textArguments }
 
-// A Tokenizer says which ids a text has, and which of them are special tokens.
+// A Tokenizer encodes a text, and reports which ids are special tokens.
 type Tokenizer interface {
 	Encode(text string, addSpecial bool) ([]int, error)
 	IsSpecial(id int) bool
 }
 
-// Shown returns the special tokens among the marks that a reader has to see; tools says that calls are read.
+// Shown returns the special tokens among the markers that a Reader needs; tools reports whether it parses calls.
 func (f *Format) Shown(t Tokenizer, tools bool) (all []int) {
 	var marks []string
 	if f.thoughts != nil {

@@ -9,8 +9,8 @@ import (
 	"amkc/text/jinja"
 )
 
-// A Forced call is one that an answer has to be: its beginning is a part of the prompt, as the template writes it up to
-// the arguments, and what follows is held to the schema of a tool.
+// A Forced call makes an answer a call: the prompt ends with the beginning of the call, as the template writes it up to
+// the arguments, and the answer is constrained to the schema of a tool.
 type Forced struct {
 	Prompt string // up to the name of the tool, or with one tool up to the arguments
 	Tools  []Tool
@@ -27,11 +27,11 @@ type ForcedReader struct {
 // Reader returns a reader of one answer.
 func (f *Forced) Reader() *ForcedReader { return &ForcedReader{Forced: f} }
 
-// ErrNotForced says that a template does not write arguments as JSON, or not where they can be found.
+// ErrNotForced reports that a template does not write arguments as JSON, or not where they can be found.
 var ErrNotForced = errors.New("the model's calls do not have their arguments as JSON")
 
-// Force returns the prompt of a conversation whose answer is a call of one of some tools. rendered is the prompt of an
-// answer that may be anything.
+// Force returns the prompt of a conversation whose answer is a call of one of some tools. rendered is the prompt for an
+// unconstrained answer.
 func (f *Format) Force(c *chat.Conversation, o chat.Options, rendered string, tools []Tool) (*Forced, error) {
 	whole, name, brace, err := f.written(c, o, rendered)
 	if err != nil {
@@ -84,7 +84,7 @@ func (f *ForcedReader) Push(part string) Piece {
 	return Piece{}
 }
 
-// End returns the call, whose arguments are not whole if the answer was cut.
+// End returns the call, whose arguments are incomplete if the answer was truncated.
 func (f *ForcedReader) End() Piece {
 	text := f.text.String()
 	for i, tool := range f.Tools {
@@ -96,5 +96,5 @@ func (f *ForcedReader) End() Piece {
 	return Piece{Text: text, At: []Span{{0, len(text)}}}
 }
 
-// Called reports whether the answer has ended with a call, and not in front of its arguments.
+// Called reports whether the answer has a call with at least the beginning of its arguments.
 func (f *ForcedReader) Called() bool { return f.called }

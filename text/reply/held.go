@@ -7,7 +7,8 @@ import (
 	"amkc/text/chat"
 )
 
-// A Held form says how calls stand in answers that may be anything, so that each can be held to the schema of its tool.
+// A Held form describes calls within unconstrained answers, so that each call can be constrained to the schema of its
+// tool.
 type Held struct {
 	Mark   string   // in front of a call
 	Before []string // of each tool: what stands between the mark and the arguments
@@ -23,11 +24,11 @@ type Held struct {
 	Thinking    bool   // the prompt has opened one
 }
 
-// ErrNotHeld says that the beginning of a call cannot be recognised.
+// ErrNotHeld reports that the beginning of a call cannot be recognised.
 var ErrNotHeld = errors.New("nothing marks where the model's calls begin")
 
-// Hold returns how calls of some tools stand in the answer to a conversation, as the template writes them. rendered is
-// the prompt. Errors are [ErrNotForced], [ErrNotHeld], and those of the template.
+// Hold returns the form of calls of some tools in the answer to a conversation, as the template writes them. rendered
+// is the prompt. Errors are [ErrNotForced], [ErrNotHeld], and those of the template.
 func (f *Format) Hold(c *chat.Conversation, o chat.Options, rendered string, tools []Tool) (*Held, error) {
 	form := f.calls
 	if form == nil || form.bare() {

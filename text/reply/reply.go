@@ -1,8 +1,7 @@
-// Package reply reads what a chat model has written: what it thought before it answered, its text, and its calls of
-// tools. Families write these in forms of their own. The forms are declared in one table, a row each; [Of] finds the
-// one of a model by its chat template: it has the template write a call and looks which form reads it back. A [Reader]
-// takes an answer in parts, as it comes. What is not a call after all stays text, and nothing of it is lost but spaces
-// around calls and thoughts.
+// Package reply parses the output of a chat model: its thought, its text, and its calls of tools. Families write these
+// in different forms. One table declares the forms, one row each. [Of] finds the form of a model by its chat template:
+// it renders a call with the template, and selects the form that parses it. A [Reader] takes an answer in parts. Text
+// that looks like a call and is not one stays text. Only spaces around calls and thoughts are dropped.
 //
 // The package is copied into every launcher. It imports the standard library, text/chat, runtime/infile,
 // text/jinja and text/stopping, and must not import any other package of amkc.
@@ -16,7 +15,7 @@ type Call struct {
 	Arguments string // in JSON, as a rule an object
 }
 
-// A Piece is what a part of an answer has added. Any of it may be empty.
+// A Piece is the parsed content of a part of an answer. Any field may be empty.
 type Piece struct {
 	Thought string
 	Text    string
@@ -24,11 +23,11 @@ type Piece struct {
 	At      []Span // where the text stands in the answer
 }
 
-// A Span is a stretch of an answer, in bytes.
+// A Span is a range of bytes of an answer.
 type Span struct{ From, To int }
 
-// A Reader reads one answer; the zero Reader, one that is text alone. What it returns, put together, does not depend on
-// the parts in which the answer comes.
+// A Reader parses one answer. The zero Reader takes all of it as text. The concatenation of its results does not depend
+// on the division of the answer into parts.
 type Reader struct {
 	thoughts *thoughtReader // nil: the model is not known to think
 	calls    *callReader    // nil: nothing is read as a call
@@ -54,7 +53,7 @@ func (f *Format) Reader(prompt string, tools *Tools) *Reader {
 	return r
 }
 
-// AsWritten makes a new reader leave a thought in the text, marks and all.
+// AsWritten makes a new reader keep a thought in the text, including its markers.
 func (r *Reader) AsWritten() *Reader {
 	r.asWritten = true
 	return r

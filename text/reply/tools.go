@@ -8,7 +8,7 @@ import (
 	"amkc/runtime/infile"
 )
 
-// Tools are those that a model was given: their names, and the types of their parameters.
+// Tools are the tools of a request: their names, and the types of their parameters.
 type Tools struct{ all []Tool }
 
 // A Tool is a function that a model may call.
@@ -19,8 +19,8 @@ type Tool struct {
 	properties map[string]json.RawMessage
 }
 
-// ParseTools reads tools in the form of OpenAI's API, or without the object around a function. What is not a tool is
-// left out: whether the template takes it is the template's business.
+// ParseTools reads tools in the form of OpenAI's API, or without the object around a function. Other values are
+// ignored, and left to the template.
 func ParseTools(data []byte) *Tools {
 	var list []struct {
 		declared
@@ -57,7 +57,7 @@ type declared struct {
 // All returns the tools.
 func (t *Tools) All() []Tool { return t.all }
 
-// NamedIn reports whether a prompt names all tools more often than one without them does.
+// NamedIn reports whether a prompt names all tools more often than a prompt without tools does.
 func (t *Tools) NamedIn(prompt, without string) bool {
 	return !slices.ContainsFunc(t.all, func(tool Tool) bool {
 		return strings.Count(prompt, tool.Name) <= strings.Count(without, tool.Name)

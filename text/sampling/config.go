@@ -17,7 +17,7 @@ import (
 // ConfigFile is the file with the sampling options of a model.
 const ConfigFile = "generation_config.json"
 
-// A ConfigError says what is wrong with a generation_config.json.
+// A ConfigError is a fault of a generation_config.json.
 type ConfigError struct {
 	Path string
 	What string
@@ -33,9 +33,9 @@ func (e *ConfigError) Error() string {
 
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// ReadConfig reads the file in the directory of a model or a build: [Greedy] with what the file says. The temperature
-// is 1 where it says none, also where there is no file, and 0 where do_sample is false. Errors are *ConfigError, and
-// refuse what would change the choice of tokens and is not modelled.
+// ReadConfig reads the file in the directory of a model or a build: it returns [Greedy] with the options of the file.
+// The temperature is 1 by default, also without a file, and 0 if do_sample is false. Errors are *ConfigError. They
+// refuse unsupported fields that would change the choice of tokens.
 func ReadConfig(dir string) (Options, error) {
 	path := filepath.Join(dir, ConfigFile)
 	data, err := infile.Read(path, infile.ModelConfig)

@@ -8,7 +8,7 @@ import (
 	"amkc/text/draft"
 )
 
-// A Rewinder is a [Feeder] that can go back, and decodes up to PassRows ids at about the price of one.
+// A Rewinder is a [Feeder] that can go back, and decodes up to PassRows ids at about the cost of one.
 type Rewinder interface {
 	Feeder
 	Position() int
@@ -16,9 +16,9 @@ type Rewinder interface {
 	PassRows() int
 }
 
-// CompleteDrafted is [Complete] with drafts, unless d is nil: the last token and what d guesses are decoded in one
-// pass, and the guesses are accepted as long as they are what s chooses after the logits before them. The noise of a
-// draw depends on seed, position and token alone, so that the text is the same. stats may be nil.
+// CompleteDrafted is [Complete] with drafts, unless d is nil: the last token and the guesses of d are decoded in one
+// pass, and guesses are accepted as long as they equal the choices of s. The noise of a draw depends only on seed,
+// position and token, so the text is the same. stats may be nil.
 func CompleteDrafted(ctx context.Context, f Rewinder, s *Sampler, prompt []int, n int, stops []int, d draft.Drafter,
 	stats *draft.Stats, emit func(Choice) error) (stopped bool, err error) {
 	text := slices.Clone(prompt)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Flags are the options as a command line gives them. The zero value is ready.
+// Flags are the options on a command line. The zero value is ready to use.
 type Flags struct {
 	Sample bool // draw, as the model's generation_config.json says where no flag says otherwise
 
@@ -18,7 +18,7 @@ type Flags struct {
 	given   map[string]bool
 }
 
-// A Flag is the value of one flag, for package flag and for those that are like it.
+// A Flag is the value of one flag, for package flag and similar packages.
 type Flag struct {
 	Name, Doc string // the name of the value in Doc is in backquotes
 	kind      string
@@ -26,10 +26,10 @@ type Flag struct {
 	read      func(text string) (func(*Options), error)
 }
 
-// String is empty: no flag has a default that is worth a word.
+// String returns "": no flag has a default to print.
 func (*Flag) String() string { return "" }
 
-// Type is "number", "int", or "string" of what may be below 0 or is not a number.
+// Type is "number", "int", or "string" for a value that may be negative or is not a number.
 func (f *Flag) Type() string { return f.kind }
 
 // Set reads a value from the command line.
@@ -118,13 +118,13 @@ func bias(text string) (func(*Options), error) {
 	}, nil
 }
 
-// A UsageError says that flags do not go together, and what would.
+// A UsageError reports flags that cannot be combined, and the accepted combination.
 type UsageError struct{ What string }
 
 func (e *UsageError) Error() string { return e.What }
 
-// Options returns what was asked for, of the model or build in a directory: greedy decoding, unless there is a
-// temperature or Sample. A draw without a seed gets one. Errors are *UsageError and *ConfigError.
+// Options returns the options that the flags select, for the model or build in a directory: greedy decoding, unless
+// there is a temperature or Sample. A draw without a seed gets a random one. Errors are *UsageError and *ConfigError.
 func (f *Flags) Options(dir string) (Options, error) {
 	o := Greedy()
 	if f.Sample {
@@ -154,14 +154,14 @@ func (f *Flags) Options(dir string) (Options, error) {
 	return o, nil
 }
 
-// A Report is how tokens were chosen, in JSON.
+// A Report describes the choice of tokens, in JSON.
 type Report struct {
 	Sampling string   `json:"sampling"`           // the options
 	Seed     *uint64  `json:"seed,omitempty"`     // absent where nothing was drawn
 	LogProbs []Choice `json:"logprobs,omitempty"` // of each id; absent unless asked for
 }
 
-// Report returns nil of greedy decoding without more.
+// Report returns nil for plain greedy decoding.
 func (o *Options) Report(choices []Choice) *Report {
 	if !o.NeedLogits() {
 		return nil

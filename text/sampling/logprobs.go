@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Score is the choice of a token that was chosen elsewhere, by the kernel, at a position: with its log-probability and
-// as many of the largest as are wanted, to those that a [Sampler] says. Logits that leave it none are a *LogitsError.
+// Score returns the choice of a token that the kernel chose at a position, with its log-probability and the wanted
+// number of largest ones, which equal those of a [Sampler]. Logits without a choice are a *LogitsError.
 func Score(logits []float32, id, wanted, position int) (Choice, error) {
 	c, err := Given(logits, id, wanted, position)
 	if err == nil && math.IsInf(c.LogProb, -1) {
@@ -17,8 +17,8 @@ func Score(logits []float32, id, wanted, position int) (Choice, error) {
 	return c, err
 }
 
-// Given is the same of a token that nobody has chosen, as one of a prompt. The log-probability of one that is
-// impossible is -Inf.
+// Given is Score for a token that was not chosen, such as one of a prompt. The log-probability of an impossible token
+// is -Inf.
 func Given(logits []float32, id, wanted, position int) (Choice, error) {
 	if err := checkLogits(logits, position); err != nil {
 		return Choice{}, err

@@ -1,9 +1,9 @@
 // Package sampling turns the logits of a position into a token: penalties, bias and masks, then the filters of
-// transformers in their order, then a draw from what is left. docs/sampling.md is its specification, to the bit, and a
-// kernel that chooses tokens is compared with this package.
+// transformers in their order, then a draw from the remaining tokens. docs/sampling.md is its specification, to the
+// bit, and a kernel that chooses tokens is compared with this package.
 //
-// A choice depends on the logits, the options, the ids before it, and its position in the sequence: not on other
-// sequences, and not on how the text was cut into passes.
+// A choice depends on the logits, the options, the ids before it, and its position in the sequence. It does not depend
+// on other sequences, or on the division of the text into passes.
 //
 // The package is copied into every emitted launcher. It imports the standard library and runtime/infile, and must not
 // import any other package of amkc.
@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Options say how a token is chosen. [Greedy] returns those that change nothing; the zero value is not valid.
+// Options are the parameters of a choice. [Greedy] returns options that change nothing; the zero value is not valid.
 type Options struct {
 	Temperature float64 // that logits are divided by; 0: the largest is chosen, and nothing is drawn
 	TopK        int     // keep the K largest, and what equals the last of them; 0: all
@@ -34,7 +34,7 @@ type Options struct {
 	LogProbs int    // how many of the most probable ids come with a choice; negative: no log-probabilities at all
 }
 
-// Greedy returns the options that choose the largest logit of the model, and nothing else.
+// Greedy returns the options that choose the largest logit of the model.
 func Greedy() Options { return Options{TopP: 1, RepetitionPenalty: 1, LogProbs: -1} }
 
 // limit bounds temperatures, penalties and biases, so that no float32 leaves the range of float64 by them.
@@ -88,8 +88,8 @@ func biasFault(b float64) string {
 	return ""
 }
 
-// Check says which option is out of its range, with what would be accepted. vocab is how many tokens the model has.
-// Errors are *OptionError.
+// Check returns an error for an option that is out of range, with the accepted values. vocab is the number of tokens of
+// the model. Errors are *OptionError.
 func (o *Options) Check(vocab int) error {
 	for _, s := range settings {
 		if x := s.get(o); s.fault(x) != "" {
@@ -111,7 +111,7 @@ func (o *Options) Check(vocab int) error {
 	return nil
 }
 
-// An OptionError says which option cannot be, and what would be accepted.
+// An OptionError names an invalid option, and the accepted values.
 type OptionError struct{ Option, What string }
 
 func (e *OptionError) Error() string { return e.Option + " is " + e.What }
@@ -123,7 +123,7 @@ func (o *Options) NeedLogits() bool {
 		len(o.Bias) > 0 || o.LogProbs >= 0
 }
 
-// ByKernel reports whether a kernel can choose a token by the options, to the same one as a [Sampler]. With
+// ByKernel reports whether a kernel can choose a token by the options, the same one as a [Sampler]. With
 // log-probabilities tokens are chosen from logits on the host.
 func (o *Options) ByKernel() bool { return o.LogProbs < 0 }
 
@@ -135,7 +135,7 @@ func (o *Options) Plain() bool {
 	return !of.NeedLogits() && (o.Temperature == 0 || o.TopK == 0 && o.TopP == 1 && o.MinP == 0)
 }
 
-// String lists what the options change, in the order in which it takes effect.
+// String lists the effects of the options, in the order in which they apply.
 func (o *Options) String() string {
 	var parts []string
 	if len(o.Bias) > 0 {

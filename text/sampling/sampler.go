@@ -10,7 +10,7 @@ import (
 // never is the score of a token that cannot be chosen.
 var never = math.Inf(-1)
 
-// A Mask says which tokens are allowed: bit i%64 of word i/64 stands for token i. Nil allows all of them.
+// A Mask is a set of allowed tokens: bit i%64 of word i/64 is that of token i. nil allows all.
 type Mask []uint64
 
 // NewMask returns the mask that allows some of a model's tokens.
@@ -24,8 +24,8 @@ func NewMask(vocab int, ids ...int) Mask {
 
 func (m Mask) allows(id int) bool { return m == nil || id/64 < len(m) && m[id/64]>>(id%64)&1 != 0 }
 
-// A Choice is the token of a position, with the log-probabilities that were asked for: natural logarithms of the
-// model's own distribution, before bias, penalties, masks, temperature and filters.
+// A Choice is the token of a position, with the requested log-probabilities: natural logarithms of the model's own
+// distribution, before bias, penalties, masks, temperature and filters.
 type Choice struct {
 	ID      int     `json:"id"`
 	LogProb float64 `json:"logprob"` // of ID
@@ -39,7 +39,7 @@ type LogProb struct {
 	LogProb float64 `json:"logprob"`
 }
 
-// A Sampler chooses the tokens of one sequence. It serves one goroutine at a time.
+// A Sampler chooses the tokens of one sequence. Only one goroutine may use it at a time.
 type Sampler struct {
 	o        Options
 	vocab    int
@@ -50,8 +50,8 @@ type Sampler struct {
 	best     []candidate
 }
 
-// New returns a sampler of what follows a prompt, at its position 0. An id below 0 stands for no token.
-// Errors are *OptionError.
+// New returns a sampler for the continuation of a prompt at position 0. A negative id means no token. Errors are
+// *OptionError.
 func New(o Options, vocab int, prompt []int) (*Sampler, error) {
 	if err := o.Check(vocab); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func New(o Options, vocab int, prompt []int) (*Sampler, error) {
 }
 
 // Next chooses the token that follows, among those that the mask allows, and counts it as output. logits are those of
-// the position before it, [vocab]; they are not kept. Of several rows of logits at once, as those of drafts, Next takes
-// one after the other, for as long as it chooses what the draft has. After a *LogitsError the sampler is as it was.
+// the position before it, [vocab]; they are not kept. With several rows of logits, as for drafts, call Next for one
+// after another as long as it chooses the draft. A *LogitsError does not change the sampler.
 func (s *Sampler) Next(logits []float32, allowed Mask) (Choice, error) {
 	if err := s.check(logits); err != nil {
 		return Choice{}, err
@@ -89,14 +89,13 @@ func (s *Sampler) Next(logits []float32, allowed Mask) (Choice, error) {
 	return c, nil
 }
 
-// Chose goes on with a token that was chosen elsewhere, by the kernel: the next one is at the next position, and
-// penalties see it.
+// Chose adds a token that the kernel chose: the next one is at the next position, and penalties count it.
 func (s *Sampler) Chose(id int) {
 	s.seen[id]++
 	s.position++
 }
 
-// A LogitsError says why no token can be chosen at a position.
+// A LogitsError is the reason why no token can be chosen at a position.
 type LogitsError struct {
 	Position int // of the token to be chosen
 	What     string
@@ -154,24 +153,24 @@ func (s *Sampler) score(logits []float32, allowed Mask) (best int) {
 	return best
 }
 
-// A Feeder decodes ids, and gives the logits after each to onLogits, if that is not nil.
+// A Feeder decodes ids, and passes the logits after each to onLogits, if that is not nil.
 type Feeder interface {
 	Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error)
 }
 
-// A Text is what a choice depends on besides logits.
+// A Text has the inputs of a choice besides logits.
 type Text struct {
 	Prompt, Output []int
 	Allowed        Mask // of the next token alone; nil: all
 }
 
-// Begins reports whether another text goes on from this one.
+// Begins reports whether another text begins with this one.
 func (t *Text) Begins(other *Text) bool {
 	return len(t.Output) <= len(other.Output) && slices.Equal(t.Output, other.Output[:len(t.Output)]) &&
 		slices.Equal(t.Prompt, other.Prompt)
 }
 
-// A Chooser chooses tokens on its own, to those that a [Sampler] of the options chooses.
+// A Chooser chooses tokens itself, the same as a [Sampler] with the options.
 type Chooser interface {
 	// Chooses reports whether it can choose by options; where masked, among tokens that a text allows.
 	Chooses(o *Options, masked bool) bool
@@ -180,7 +179,7 @@ type Chooser interface {
 	Choose(o *Options, text Text) bool
 }
 
-// Chooses is the same of any decoder: one that is no [Chooser] chooses by [Greedy] alone.
+// Chooses is Chooser.Chooses for any decoder: one that is not a [Chooser] supports only [Greedy].
 func Chooses(decoder any, o *Options, masked bool) bool {
 	if c, can := decoder.(Chooser); can {
 		return c.Chooses(o, masked)
@@ -197,8 +196,8 @@ func Delegate(decoder any, o *Options, text Text) bool {
 }
 
 // Complete decodes a prompt, of one id or more, and up to n tokens after it that s, a new sampler of that prompt,
-// chooses. It gives each to emit, ends after one of stops, and reports whether it did. Every token takes a round of
-// its own, since the logits have to be there before the next. Errors are those of f, s and emit.
+// chooses. It gives each to emit, ends after one of stops, and reports whether it did. Every token takes a separate
+// round, since its logits are needed before the next one. Errors are those of f, s and emit.
 func Complete(ctx context.Context, f Feeder, s *Sampler, prompt []int, n int, stops []int,
 	emit func(Choice) error) (stopped bool, err error) {
 	ids := prompt

@@ -1,5 +1,5 @@
-// Package stopping finds strings at which a text ends, in a text that comes in parts. It is copied into every launcher,
-// imports the standard library only, and must not import any package of amkc.
+// Package stopping finds stop strings in a text that comes in parts. It is copied into every launcher, imports the
+// standard library only, and must not import any package of amkc.
 package stopping
 
 import "strings"
@@ -12,8 +12,8 @@ type Finder struct {
 	held  string   // what has come and may be the beginning of a stop string
 }
 
-// Push takes the next part. It returns the text that is certain to be before any stop string, and whether one was
-// found: the text then ends in front of it.
+// Push takes the next part. It returns the text that is certainly before any stop string, and whether one was found:
+// the text then ends before it.
 func (s *Finder) Push(part string) (text string, found bool) {
 	all := s.held + part
 	for end := len(s.held) + 1; end <= len(all); end++ {
@@ -43,7 +43,7 @@ func (s *Finder) Flush() string {
 	return text
 }
 
-// Overlap is how many bytes at the end of a text may be the beginning of another one.
+// Overlap is the number of bytes at the end of a text that may be the beginning of another one.
 func Overlap(text, other string) int {
 	for n := min(len(other)-1, len(text)); n > 0; n-- {
 		if strings.HasSuffix(text, other[:n]) {

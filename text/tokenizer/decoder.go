@@ -17,7 +17,7 @@ type Decoder struct {
 	out         strings.Builder
 }
 
-// NewDecoder starts a text. With skipSpecial special tokens are left out, but for those that are to be shown.
+// NewDecoder starts a text. With skipSpecial, special tokens are omitted, except those that are to be shown.
 func (t *Tokenizer) NewDecoder(skipSpecial bool, shown ...int) *Decoder {
 	d := &Decoder{t: t, skipSpecial: skipSpecial, shown: shown, stages: make([]stage, len(t.decode))}
 	for i := range t.decode {
@@ -49,7 +49,7 @@ func (d *Decoder) Push(id int) string {
 	return d.take()
 }
 
-// Flush ends the text: it returns what was held back, with U+FFFD for what never became a character. The next Push
+// Flush ends the text: it returns the text that was held back, with U+FFFD for incomplete characters. The next Push
 // starts a new text.
 func (d *Decoder) Flush() string {
 	for i, s := range d.stages {
@@ -86,9 +86,8 @@ func (d *Decoder) take() string {
 	return s
 }
 
-// Bytes returns what a token stands for inside a text. They need not be whole characters, which may take several
-// tokens, and after the beginning of a text the spaces that a decoder drops there are spaces. Of an id that names no
-// token they are nil.
+// Bytes returns the bytes of a token inside a text. They need not be whole characters, which may take several tokens.
+// Spaces that a decoder drops at the beginning of a text are included. For an id without a token, the result is nil.
 func (t *Tokenizer) Bytes(id int) []byte {
 	token, ok := t.model.text(id)
 	if a, isAdded := t.added[id]; isAdded {

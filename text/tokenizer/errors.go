@@ -2,7 +2,7 @@ package tokenizer
 
 import "fmt"
 
-// An UnsupportedError says that tokenizer.json asks for something this package does not model.
+// An UnsupportedError reports a component of tokenizer.json that this package does not support.
 type UnsupportedError struct {
 	Where    string // path inside tokenizer.json, such as "pre_tokenizer.pretokenizers[0].pattern"
 	Got      string
@@ -13,7 +13,7 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("tokenizer.json: %s: %s is not supported; accepted: %s", e.Where, e.Got, e.Accepted)
 }
 
-// A FormatError says that tokenizer.json is malformed or contradicts itself.
+// A FormatError reports that tokenizer.json is malformed or inconsistent.
 type FormatError struct {
 	Where string
 	Msg   string
@@ -26,7 +26,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("tokenizer.json: %s: %s", e.Where, e.Msg)
 }
 
-// A LimitError says that a text has more tokens than it may have. How many it has is not known: it was not encoded to
+// A LimitError reports that a text has too many tokens. Their number is unknown, because the text was not encoded to
 // its end.
 type LimitError struct{ Most int }
 

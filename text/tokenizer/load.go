@@ -10,7 +10,7 @@ import (
 )
 
 // Load reads the contents of a tokenizer.json. Its errors are *FormatError and *UnsupportedError. Memory and time are
-// linear in len(data). Truncation and padding are not looked at: see the package comment.
+// linear in len(data). Truncation and padding are ignored: see the package comment.
 func Load(data []byte) (*Tokenizer, error) {
 	if bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/v1")) {
 		return nil, malformed("", "this is a git-lfs pointer instead of the file; fetch it with git lfs pull")

@@ -1,11 +1,10 @@
 // Package tokenizer reads a Hugging Face tokenizer.json and turns text into token ids and ids into text, exactly as the
 // `tokenizers` library does. It models BPE, over bytes as in GPT-2 and over characters as in SentencePiece, with the
-// normalizers, pre-tokenizers, post-processors and decoders that model families use, in files as published and as
-// transformers 5 writes them again.
+// normalizers, pre-tokenizers, post-processors and decoders that model families use, in published files and in those
+// that transformers 5 writes.
 //
-// Whatever it does not model is refused by Load with an *UnsupportedError that names the component and what would be
-// accepted; nothing is approximated. Truncation and padding are ignored: transformers resets both on every call, whatever
-// the file says.
+// Load refuses other components with an *UnsupportedError that names the component and what would be accepted; nothing
+// is approximated. Truncation and padding are ignored, because transformers resets both on every call.
 //
 // The package is copied into every emitted launcher. It imports the standard library, x/text's normalization, the two
 // packages below it, and runtime/infile, whose words for malformed JSON it takes, and must not import any other package
@@ -23,7 +22,7 @@ import (
 	"amkc/text/tokenizer/regex"
 )
 
-// A Tokenizer is safe for concurrent use. After Load it only remembers words, to be quicker with them.
+// A Tokenizer is safe for concurrent use. After Load it only caches words.
 type Tokenizer struct {
 	model     *bpe
 	added     map[int]addedToken
@@ -53,8 +52,8 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int, error) {
 	return t.EncodeAtMost(text, addSpecial, math.MaxInt)
 }
 
-// EncodeAtMost is Encode for a text that may have up to most ids. For one with more it fails with a *LimitError: before
-// any work where its length says so, and else as soon as there is one id too many.
+// EncodeAtMost is Encode for a text of at most most ids. For a longer one it fails with a *LimitError: before any work
+// if its length in bytes shows that, and otherwise at the first id too many.
 func (t *Tokenizer) EncodeAtMost(text string, addSpecial bool, most int) ([]int, error) {
 	if i := invalidUTF8(text); i >= 0 {
 		return nil, fmt.Errorf("tokenizer: text is not valid UTF-8 at byte %d", i)
@@ -85,13 +84,13 @@ func (t *Tokenizer) EncodeAtMost(text string, addSpecial bool, most int) ([]int,
 }
 
 // EncodePrompt returns the ids of a text that a person wrote as a prompt: those of Encode with addSpecial, unless the
-// text itself begins with the token that would be put in front. Then it is not put there again, and begun is that
-// token as it is written: a model was trained on one.
+// text itself begins with the token that would be added. Then the token is not added again, because models are trained
+// with one, and begun is its text.
 func (t *Tokenizer) EncodePrompt(text string) (ids []int, begun string, err error) {
 	return t.EncodePromptAtMost(text, math.MaxInt)
 }
 
-// EncodePromptAtMost is EncodePrompt for a text that may have up to most ids, and fails as EncodeAtMost does.
+// EncodePromptAtMost is EncodePrompt for a text of at most most ids, and fails as EncodeAtMost does.
 func (t *Tokenizer) EncodePromptAtMost(text string, most int) (ids []int, begun string, err error) {
 	n := len(t.before)
 	ids, err = t.EncodeAtMost(text, true, most+min(n, math.MaxInt-most)) // n of them may go again
@@ -164,8 +163,8 @@ func (e *encoder) add(id int) bool {
 	return !e.full
 }
 
-// Decode returns the text of ids. Ids that name no token contribute nothing; with skipSpecial neither do special
-// tokens. Bytes that are not UTF-8 become U+FFFD.
+// Decode returns the text of ids. Ids without a token are ignored, and with skipSpecial special tokens too. Bytes that
+// are not UTF-8 become U+FFFD.
 func (t *Tokenizer) Decode(ids []int, skipSpecial bool) string {
 	d := t.NewDecoder(skipSpecial)
 	for _, id := range ids {
@@ -252,7 +251,8 @@ func (t *Tokenizer) coverage() (c coverage) {
 	return c
 }
 
-// Least is a number of tokens that a text has at least, found without encoding it; 0 where its bytes do not say.
+// Least is a lower bound of the number of tokens of a text, found without encoding it; 0 if its length does not give
+// one.
 func (t *Tokenizer) Least(text string) int { return t.covers.least(text) }
 
 // least is a number of tokens that a text has at least.

@@ -1,6 +1,6 @@
-// Package chars knows the classes of characters that the tokenizers library knows, as sets of code points: general
-// categories, white space and word characters. It has tables of its own, because the library's are of Unicode 16 and
-// those of Go are of whatever version the toolchain has.
+// Package chars has the character classes of the tokenizers library, as sets of code points: general categories, white
+// space and word characters. It has its own tables, because the library's are of Unicode 16 and those of Go depend on
+// the toolchain.
 package chars
 
 import (
@@ -42,10 +42,10 @@ func merge(s Set) Set {
 	return out
 }
 
-// Union returns what is in any of the sets.
+// Union returns the union of the sets.
 func Union(sets ...Set) Set { return merge(slices.Concat(sets...)) }
 
-// Not returns what is not in s.
+// Not returns the complement of s.
 func (s Set) Not() Set {
 	var out Set
 	next := rune(0)
@@ -61,7 +61,7 @@ func (s Set) Not() Set {
 	return out
 }
 
-// And returns what is in both sets.
+// And returns the intersection of both sets.
 func (s Set) And(t Set) Set { return Union(s.Not(), t.Not()).Not() }
 
 // Has reports whether r is in s. Table is faster for many characters.
@@ -174,7 +174,7 @@ var (
 	// U+200C and U+200D.
 	PlainWord = sync.OnceValue(func() Set { return Union(ClassWord(), Between(0x200C, 0x200D)) })
 
-	// Numeric is what the step Digits looks for, numbers of Unicode 17.
+	// Numeric is the set of the step Digits, numbers of Unicode 17.
 	Numeric = sync.OnceValue(func() Set {
 		return Union(Number(), Between(0x11DE0, 0x11DE9), Between(0x16FF4, 0x16FF6))
 	})
@@ -184,7 +184,7 @@ var (
 		return Union(category("M"), Between(0x1CF2, 0x1CF3)).And(Union(Of(0xCF3), laterMarks).Not())
 	})
 
-	// Punctuation is what the step Punctuation looks for: that of Unicode 8, and all that ASCII has.
+	// Punctuation is the set of the step Punctuation: that of Unicode 8, and all of ASCII's.
 	Punctuation = sync.OnceValue(func() Set {
 		return Union(category("P"), Of([]rune("$+<=>^`|~")...), Of(0x166D, 0x111C9)).And(laterPunctuation.Not())
 	})

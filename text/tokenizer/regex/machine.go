@@ -2,11 +2,11 @@ package regex
 
 import "unicode/utf8"
 
-// A Matcher finds the matches of a pattern in one text after another. It steps back where a choice turns out wrong.
+// A Matcher finds the matches of a pattern in one text after another. It backtracks.
 //
-// A hostile text can make that take quadratic time or worse, so the steps are counted. Past stepsPerByte of them for
-// each byte of the text the Matcher keeps a record of the choices that failed, one bit for each place in the pattern and
-// in the text, and never makes one of them again.
+// A hostile text can make that take quadratic time or worse, so the steps are counted. After stepsPerByte of them for
+// each byte of the text, the Matcher records the choices that failed, one bit for each place in the pattern and in the
+// text, and does not try them again.
 type Matcher struct {
 	re      *Regexp
 	text    string
@@ -45,7 +45,7 @@ const (
 // Matcher returns a Matcher on no text.
 func (re *Regexp) Matcher() *Matcher { return &Matcher{re: re} }
 
-// Reset begins with another text, which must be valid UTF-8.
+// Reset starts another text, which must be valid UTF-8.
 func (m *Matcher) Reset(text string) {
 	m.text, m.at, m.lastEnd = text, 0, -1
 	m.steps = stepsPerByte*len(text) + 4096

@@ -1,9 +1,9 @@
 // Package regex matches the regular expressions of tokenizer.json as Oniguruma does, which the tokenizers library uses:
-// alternatives in order, the first that matches wins. It takes what tokenizers write, and refuses the rest of
-// Oniguruma's syntax in Compile with a *SyntaxError that says what would be accepted.
+// alternatives in order, the first that matches wins. It supports the syntax that tokenizers use, and Compile refuses
+// the rest of Oniguruma's syntax with a *SyntaxError that says what would be accepted.
 //
-// The time of a search is linear in the text, whatever the pattern: a search that steps back too often goes on with a
-// record of what failed (see machine.go).
+// The time of a search is linear in the text for any pattern: a search that backtracks too often continues with a
+// record of failed choices (see machine.go).
 package regex
 
 import (
@@ -15,14 +15,14 @@ import (
 	"amkc/text/tokenizer/chars"
 )
 
-// A SyntaxError says what of a pattern is not modelled.
+// A SyntaxError reports unsupported syntax of a pattern.
 type SyntaxError struct {
 	Pattern string
 	At      int // offset in bytes
 	Got     string
 }
 
-// Accepted lists what Compile takes.
+// Accepted lists the syntax that Compile accepts.
 const Accepted = `characters, classes with ranges, \s \d \w \h \p{..} of general categories and &&, groups (?:..), ` +
 	`(?i:..) of ASCII letters, alternatives, ? * + {n,m} also lazy, ?+ *+ ++ of one character, ^ $ \A \z \Z, and ` +
 	`(?=.) (?!.) (?<=.) (?<!.) of one character`
