@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"amkc/runtime/infile"
+	"amkc/text/grammar"
 )
 
 // An apiError is an answer that refuses a request, in the shape that clients of OpenAI expect.
@@ -36,6 +39,14 @@ func invalid(param, format string, args ...any) *apiError {
 func unsupported(param, format string, args ...any) *apiError {
 	e := invalid(param, format, args...)
 	e.code = "unsupported_parameter"
+	return e
+}
+
+// schemaFault is a schema that an answer cannot be held to. Its code says whether that is for what it says, for its
+// size, or because it is none.
+func schemaFault(param string, refused *grammar.Error, format string, args ...any) *apiError {
+	e := invalid(param, format, append(args, infile.Reason(refused))...)
+	e.code = string(refused.Kind)
 	return e
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"amkc/runtime/infile"
 	"amkc/text/grammar"
 )
 
@@ -89,7 +88,7 @@ func (s *Server) schema(v *grammar.Vocabulary, at string, all map[string]value) 
 	})
 	var refused *grammar.Error
 	if errors.As(err, &refused) {
-		return nil, unsupported(at+".schema", "the schema: %s", infile.Reason(refused))
+		return nil, schemaFault(at+".schema", refused, "the schema: %s")
 	}
 	return g, err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"amkc/runtime/infile"
 	"amkc/text/chat"
 	"amkc/text/grammar"
 	"amkc/text/jinja"
@@ -51,8 +50,8 @@ func (s *Server) heldGrammar(p *chatPrompt) (*grammar.Grammar, error) {
 	})
 	var refused *grammar.Error
 	if errors.As(err, &refused) {
-		return nil, unsupported("tools", "strict holds calls to the schemas of tools: %s; want strict false, or none",
-			infile.Reason(refused))
+		return nil, schemaFault("tools", refused, "strict holds calls to the schemas of tools: %s; want strict false, "+
+			"or none")
 	}
 	return g, err
 }

@@ -180,9 +180,9 @@ func TestStrictToolsThatAreRefused(t *testing.T) {
 	}
 	s := serve(t, says(t, "x"))
 	for fields, want := range map[string]string{
-		strings.Replace(strictly, `"integer"`, `"integer", "minimum": 1`, 1): `parameters of "weather":/properties`,
-		strings.Replace(strictly, `true`, `1`, 1):                            "strict is not as expected",
-		strictly + `, "ignore_eos": true`:                                    "tools that are strict",
+		strings.Replace(strictly, `"integer"`, `"integer", "not": {}`, 1): `parameters of "weather":/properties`,
+		strings.Replace(strictly, `true`, `1`, 1):                         "strict is not as expected",
+		strictly + `, "ignore_eos": true`:                                 "tools that are strict",
 	} {
 		status, body := s.post(t, "/v1/chat/completions", `{`+fields+`}`)
 		require.Equal(t, 400, status, body)

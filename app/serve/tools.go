@@ -296,8 +296,7 @@ func (s *Server) callGrammar(forced *reply.Forced) (*grammar.Grammar, error) {
 	})
 	var refused *grammar.Error
 	if errors.As(err, &refused) {
-		return nil, unsupported("tools", "tool_choice holds the answer to the schemas of tools: %s",
-			infile.Reason(refused))
+		return nil, schemaFault("tools", refused, "tool_choice holds the answer to the schemas of tools: %s")
 	}
 	return g, err
 }

@@ -99,10 +99,14 @@ func BenchmarkMask(b *testing.B) {
 	require.NoError(b, err)
 	open, err := Schema(v, []byte(`{"properties": {"name": {"type": "string"}}}`))
 	require.NoError(b, err)
+	counted, err := Schema(v, []byte(`{"properties": {"a": {"maxLength": 20}, "b": {"maxLength": 100000},
+		"mail": {"format": "email"}}}`))
+	require.NoError(b, err)
 	for _, c := range []struct {
 		name, text string
 		g          *Grammar
 	}{
+		{"short-string", `{"a":"A`, counted}, {"long-string", `{"b":"A`, counted}, {"email", `{"mail":"A`, counted},
 		{"string", `{"name":"A`, g}, {"value", `{"name":`, g}, {"key", `{"`, g}, {"number", `{"name":"A","age":4`, g},
 		{"any-object", `{"a":[{"b":"c`, Object(v)}, {"other-key", `{"na`, open},
 	} {

@@ -38,7 +38,7 @@ func (b *builder) end(at int32) { b.p.places[at].end = true }
 
 func (b *builder) span(from int32, lo, hi byte, to int32) {
 	p := &b.p.places[from]
-	p.spans = append(p.spans, span{lo, hi, to})
+	p.spans = append(p.spans, span{lo: lo, hi: hi, to: to})
 }
 
 func (b *builder) skip(from, to int32) {

@@ -33,7 +33,7 @@ type special struct{ id, to int32 }
 // WithCalls returns the grammar of texts with calls. Errors are *Error.
 func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 	if len(of.Options) == 0 || len(of.Options) > maxAlternatives {
-		return nil, &Error{"#", fmt.Sprintf("is one of %d; want 1 to %d", len(of.Options), maxAlternatives)}
+		return nil, &Error{"#", Invalid, fmt.Sprintf("is one of %d; want 1 to %d", len(of.Options), maxAlternatives)}
 	}
 	c := &callCompiler{compiler: newCompiler(nil), of: &of}
 	root := c.rule()
@@ -65,18 +65,18 @@ func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 	}
 	c.skip(c.begin(root), begin)
 	if err := c.finish(root); err != nil {
-		return nil, &Error{of.Options[0].At, err.Error()}
+		return nil, finished(of.Options[0].At, err)
 	}
 	for i, at := range c.options {
 		if !slices.Contains(c.p.places[c.marked].skips, at) { // which finish takes out if nothing goes through them
-			return nil, &Error{of.Options[i].At, errNone.Error()}
+			return nil, &Error{of.Options[i].At, Empty, errNone.Error()}
 		}
 	}
-	g := &Grammar{v: v, p: c.p, root: root, locals: map[int32]*local{}, specials: of.Specials}
+	g := &Grammar{v: v, p: c.p, root: root, locals: map[point]*local{}, specials: of.Specials}
 	g.leaving = c.leaving(v)
 	for _, at := range append(c.text.places, begin, c.afterCall) { // who asks for masks is in a hurry
 		if at != nowhere && c.p.places[at].text {
-			g.local(at)
+			g.local(point{at: at})
 		}
 	}
 	return g, nil
@@ -229,7 +229,7 @@ func (g *Grammar) exploreText(at int32) *local {
 	l := &local{mask: g.v.newMask()}
 	var differs [256]bool
 	if p.like != 0 {
-		copy(l.mask, g.local(p.like).mask)
+		copy(l.mask, g.local(point{at: p.like}).mask)
 		for b := range differs {
 			differs[b] = !slices.Equal(p.over(byte(b)), g.p.places[p.like].over(byte(b)))
 		}
@@ -295,7 +295,7 @@ func (s *State) takeSpecial(id int, shown string) error {
 		}
 		for _, way := range p.specials {
 			if way.id == int32(id) {
-				over = append(over, spot{way.to, from.up})
+				over = append(over, spot{way.to, 0, from.up})
 			}
 		}
 	}

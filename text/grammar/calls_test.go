@@ -229,7 +229,7 @@ func TestCallsThatAreRefused(t *testing.T) {
 	v := pieces(t, rand.New(rand.NewPCG(1, 10)))
 	fine := Option{Before: "a", Schema: []byte(`{"type": "object"}`), At: "one"}
 	for want, schema := range map[string]string{"other is false": `false`, "other cannot be": `{`,
-		`has the keyword "p`: `{"pattern": "x"}`, "other describes no": `{"$ref": "#/$defs/l", "$defs": {"l": {
+		`has the keyword "i`: `{"if": {}}`, "other describes no": `{"$ref": "#/$defs/l", "$defs": {"l": {
 			"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/l"}}}}`,
 		"has 65537 bytes": strings.Repeat(" ", 1+maxSchema)} {
 		other := Option{Before: "b", Schema: []byte(schema), At: "other"}

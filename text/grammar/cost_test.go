@@ -98,6 +98,64 @@ func TestSchemasThatGrow(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 }
 
+// So is what patterns, lengths, numbers and schemas that exclude each other cost, one by one and together.
+func TestConstraintsThatGrow(t *testing.T) {
+	v := pieces(t, rand.New(rand.NewPCG(3, 5)))
+	many := func(n int, one func(i int) string) string {
+		var all []string
+		for i := range n {
+			all = append(all, one(i))
+		}
+		return strings.Join(all, ",")
+	}
+	for name, c := range map[string]struct {
+		schema string
+		kind   Kind // empty: it is not refused
+	}{
+		"doubling": {`{"pattern": "(a|b)*a(a|b){20}$"}`, TooLarge},
+		"all of many": {`{"pattern": "` + strings.ReplaceAll(many(26, func(i int) string {
+			return fmt.Sprintf("(?=.*%c)", 'a'+i)
+		}), ",", "") + `"}`, TooLarge},
+		"nested":   {`{"pattern": "(((a{0,100}){0,100}){0,100}){0,100}b"}`, TooLarge},
+		"optional": {`{"pattern": "^` + strings.Repeat("a?", 20000) + `$"}`, TooLarge},
+		"characters": {`{"pattern": "` + strings.ReplaceAll(many(8000, func(i int) string {
+			return string(rune(0x4000 + i))
+		}), ",", "|") + `"}`, TooLarge},
+		"classes": {`{"pattern": "` + strings.ReplaceAll(many(4000, func(i int) string {
+			return fmt.Sprintf("[%c-%c]", 0x4000+i, 0x6000+2*i)
+		}), ",", "|") + `"}`, TooLarge},
+		"patterns": {`{"properties": {` + many(490, func(i int) string {
+			return fmt.Sprintf(`"p%d": {"pattern": "(a|b)*a(a|b){%d}$", "minLength": %d}`, i, 6+i%5, i)
+		}) + `}}`, TooLarge},
+		"numbers": {`{"anyOf": [` + many(500, func(i int) string {
+			return fmt.Sprintf(`{"type": "integer", "minimum": 1234567%d, "multipleOf": 97}`, i)
+		}) + `]}`, TooLarge},
+		"lengths": {`{"anyOf": [` + many(500, func(i int) string {
+			return fmt.Sprintf(`{"type": "string", "minLength": %d, "maxLength": 1000000}`, i)
+		}) + `]}`, ""},
+		"kinds": {`{"oneOf": [` + many(400, func(i int) string {
+			return fmt.Sprintf(`{"type": "object", "properties": {"k": {"const": "v%d"}}, "required": ["k"]}`, i)
+		}) + `]}`, ""},
+		"alternatives": {`{"oneOf": [` + many(30, func(i int) string {
+			return `{"anyOf": [` + many(60, func(k int) string { return fmt.Sprintf(`{"enum": [%d]}`, 100*i+k) }) + `]}`
+		}) + `]}`, TooLarge},
+	} {
+		var g *Grammar
+		var err error
+		took := watch.Thread(func() { g, err = Schema(v, []byte(c.schema)) })
+		require.Less(t, took, 4*time.Second, name)
+		t.Logf("%s: %v, %v", name, took, err)
+		if c.kind == "" {
+			require.NoError(t, err, name)
+			require.LessOrEqual(t, len(g.p.places), maxPlaces)
+			continue
+		}
+		var refused *Error
+		require.ErrorAs(t, err, &refused, name)
+		require.Equal(t, c.kind, refused.Kind, "%s: %v", name, err)
+	}
+}
+
 // A schema that refers to itself in many ways, and long tokens, take no more than what is followed: not the square of
 // it, and not all that there might be.
 func TestAlternativesOfAlternatives(t *testing.T) {

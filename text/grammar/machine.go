@@ -5,7 +5,26 @@ import "slices"
 // A program is an automaton with a stack: rules, which call each other, of places with bytes between them.
 type program struct {
 	places []place
-	rules  []int32 // where each begins
+	rules  []int32   // where each begins
+	counts []counter // of the places that count
+}
+
+// A counter says how many characters a string may have, whose places count them.
+type counter struct {
+	least, most int32 // most is -1 where there is no bound
+	ahead       int32 // from any of its places the string may end within n characters
+}
+
+// class is a number that what may follow is the same after as after n characters: while both bounds are farther away
+// than any token reaches, n makes no difference.
+func (c *counter) class(n int32, longest int32) int32 {
+	switch far := c.most < 0 || c.most-n-c.ahead > longest; {
+	case far && n >= c.least:
+		return c.least
+	case far && c.least-n > longest:
+		return 0
+	}
+	return n
 }
 
 // A place is a point in a rule.
@@ -15,16 +34,30 @@ type place struct {
 	skips []int32 // places that can be gone on from at once
 	end   bool    // the rule may end here
 	like  int32   // where not 0, another place that most bytes lead from to the same as from here
+	count int32   // the counter that it belongs to, plus 1; 0: none
 
 	text     bool      // any special token may stand here, and most others, as the text may be nearly anything
 	specials []special // that lead to other places
 }
 
-// A span leads over one byte to another place.
+// A span leads over one byte to another place. In a string whose characters are counted it does so before some of
+// them, or after.
 type span struct {
 	lo, hi byte
+	how    counting
 	to     int32
+	under  int32 // where not 0, fewer characters than these have come
+	least  int32 // at least these have come
 }
+
+// counting is what a span does to the number of characters.
+type counting byte
+
+const (
+	keeps counting = iota
+	adds           // one
+	ends           // the string: what follows begins with none
+)
 
 // over are the places that a byte leads to.
 func (p *place) over(b byte) (all []int32) {
@@ -44,9 +77,11 @@ func (p *place) last() bool {
 // A call leads over a text of a rule to another place.
 type call struct{ rule, back int32 }
 
-// A spot is a place with a stack: where to go on when the rule ends. Without a stack the text ends with it.
+// A spot is a place with a stack: where to go on when the rule ends. Without a stack the text ends with it. n is how
+// many characters a string has so far that counts them.
 type spot struct {
 	at int32
+	n  int32
 	up *frame
 }
 
@@ -125,19 +160,19 @@ func (m *machine) settle(s spot) (ended bool) {
 			m.set.add(s)
 		}
 		for _, to := range p.skips {
-			m.seen.add(spot{to, s.up})
+			m.seen.add(spot{to, s.n, s.up})
 		}
 		for _, c := range p.calls {
 			up := s.up
 			if !m.places[c.back].last() { // what ends with its last call has nothing to come back for
 				up = m.push(c.back, up)
 			}
-			m.seen.add(spot{m.rules[c.rule], up})
+			m.seen.add(spot{m.rules[c.rule], 0, up})
 		}
 		if p.end && s.up == nil {
 			ended = true
 		} else if p.end {
-			m.seen.add(spot{s.up.back, s.up.up})
+			m.seen.add(spot{s.up.back, 0, s.up.up})
 		}
 	}
 	return ended
@@ -157,10 +192,17 @@ func (m *machine) step(room, from []spot, b byte) (_ []spot, ended, cut bool) {
 	m.set.list = room[:0]
 	for _, s := range from {
 		for _, over := range m.places[s.at].spans {
-			if b < over.lo || b > over.hi {
+			if b < over.lo || b > over.hi || s.n < over.least || over.under != 0 && s.n >= over.under {
 				continue
 			}
-			here := m.settle(spot{over.to, s.up})
+			n := s.n
+			switch over.how {
+			case adds:
+				n++
+			case ends:
+				n = 0
+			}
+			here := m.settle(spot{over.to, n, s.up})
 			ended = ended || here
 			if len(m.set.list) > maxSpots {
 				return m.set.list[:maxSpots], ended, true

@@ -1,16 +1,19 @@
 package grammar
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // object is a rule for objects, whose properties come in the order of the schema, and then others.
 func (c *compiler) object(s *object, at string) (int32, error) {
 	properties, _ := s.values["properties"].(*object)
 	if _, there := s.values["properties"]; there && properties == nil {
-		return 0, &Error{at + "/properties", "is not an object of schemas"}
+		return 0, &Error{at + "/properties", Invalid, "is not an object of schemas"}
 	}
 	if properties == nil {
 		properties = &object{values: map[string]document{}}
@@ -24,24 +27,41 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 		additional, others = v, v != false
 	}
 	keys, values := slices.Clone(properties.keys), maps.Clone(properties.values)
+	named, err := c.keyNames(s, at)
+	if err != nil {
+		return 0, err
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool { return !named.has(key) })
+	if others && named.all != nil { // which are then properties like others
+		for _, name := range named.all {
+			if _, there := values[name]; !there {
+				keys, values[name] = append(keys, name), additional
+			}
+		}
+		others = false
+	}
 	needed := map[string]bool{}
 	for _, name := range required {
 		needed[name] = true
-		if _, there := values[name]; there {
+		if slices.Contains(keys, name) {
 			continue
 		}
-		if !others {
-			return 0, &Error{at + "/required", fmt.Sprintf(
+		if !others || !named.has(name) {
+			return 0, &Error{at + "/required", Empty, fmt.Sprintf(
 				"has %q, which is not a property, and others are not allowed", short(name))}
 		}
 		keys, values[name] = append(keys, name), additional
 	}
 	if len(keys) > maxAlternatives {
-		return 0, &Error{at, fmt.Sprintf("has %d properties; want at most %d", len(keys), maxAlternatives)}
+		return 0, &Error{at, TooLarge, fmt.Sprintf("has %d properties; want at most %d", len(keys), maxAlternatives)}
 	}
 	var rules []int32
 	for _, key := range keys {
-		value, err := c.schema(values[key], at+"/properties/"+short(key))
+		place := at + "/additionalProperties"
+		if _, own := properties.values[key]; own {
+			place = pointer(at+"/properties", key)
+		}
+		value, err := c.schema(values[key], place)
 		if err != nil {
 			return 0, err
 		}
@@ -55,9 +75,15 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 		if err != nil {
 			return 0, err
 		}
-		more = c.rule()
-		colon := c.literal(c.call(c.begin(more), c.otherKey(keys)), ":")
-		c.end(c.call(c.call(colon, ruleBlank), value))
+		key, err := c.furtherKey(named, keys, at)
+		if err != nil {
+			return 0, err
+		}
+		if key >= 0 {
+			more = c.rule()
+			colon := c.literal(c.call(c.begin(more), key), ":")
+			c.end(c.call(c.call(colon, ruleBlank), value))
+		}
 	}
 	return c.members(keys, needed, rules, more), nil
 }
@@ -103,6 +129,88 @@ func (c *compiler) members(keys []string, required map[string]bool, pairs []int3
 	return r
 }
 
+// keyNames are the names that properties may have.
+type keyNames struct {
+	all  []string     // where not nil, these
+	text *stringRange // where not nil, strings that are such
+	read *automaton   // which reads them
+}
+
+// keyNames reads the keyword propertyNames.
+func (c *compiler) keyNames(s *object, at string) (*keyNames, error) {
+	named := &keyNames{}
+	v, said := s.values["propertyNames"]
+	if at = pointer(at, "propertyNames"); !said || v == true {
+		return named, nil
+	}
+	schema, words, err := keywords(c.resolved(v), at)
+	if err != nil {
+		return nil, err
+	}
+	types, err := c.types(schema, at)
+	if err != nil {
+		return nil, err
+	}
+	if types != nil && !slices.Contains(types, "string") {
+		return nil, &Error{at, Empty, "allows no strings, and names are strings"}
+	}
+	if list, has := listed(schema); has {
+		named.all = []string{}
+		for _, d := range list {
+			if name, isText := d.(string); isText && !slices.Contains(named.all, name) {
+				named.all = append(named.all, name)
+			}
+		}
+	}
+	r := &stringRange{most: -1}
+	for _, key := range words {
+		if key != "type" && (named.all == nil || key != "enum" && key != "const") &&
+			(named.all != nil || !slices.Contains(stringWords, key)) {
+			return nil, &Error{at, Unsupported, fmt.Sprintf("has %s; want enum or const, or %s", key,
+				strings.Join(stringWords, ", "))}
+		}
+	}
+	if err := r.narrow(schema, at); err != nil || named.all != nil || r.isAny() {
+		return named, err
+	}
+	if _, err := c.text(r, at); err != nil {
+		return nil, err
+	}
+	named.text = r
+	of, err := r.expressions()
+	if err == nil {
+		named.read, err = c.automaton(of, nil, 0)
+	}
+	return named, err
+}
+
+// has reports whether a property may have a name.
+func (n *keyNames) has(name string) bool {
+	switch {
+	case n.all != nil:
+		return slices.Contains(n.all, name)
+	case n.text == nil:
+		return true
+	}
+	length := int32(utf8.RuneCountInString(name))
+	return length >= n.text.least && (n.text.most < 0 || length <= n.text.most) && n.read.reads(name)
+}
+
+// furtherKey is the rule of a key that is not one of some; -1: there is no such key.
+func (c *compiler) furtherKey(named *keyNames, keys []string, at string) (int32, error) {
+	if named.text == nil {
+		return c.otherKey(keys), nil
+	}
+	others := *named.text
+	others.without = keys
+	rule, err := c.text(&others, at+"/propertyNames")
+	var refused *Error
+	if errors.As(err, &refused) && refused.Kind == Empty {
+		return -1, nil
+	}
+	return rule, err
+}
+
 // names reads the keyword required.
 func names(s *object, at string) ([]string, error) {
 	v, there := s.values["required"]
@@ -117,7 +225,7 @@ func names(s *object, at string) ([]string, error) {
 		all = append(all, name)
 	}
 	if !isList {
-		return nil, &Error{at + "/required", "is not a list of names"}
+		return nil, &Error{at + "/required", Invalid, "is not a list of names"}
 	}
 	return all, nil
 }

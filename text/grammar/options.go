@@ -19,15 +19,15 @@ const maxBefore = 4 << 10
 // document reads the schema of an option.
 func (o *Option) document() (document, error) {
 	if len(o.Before) > maxBefore {
-		return nil, &Error{o.At, fmt.Sprintf("stand after a name that takes %d bytes; want at most %d", len(o.Before),
-			maxBefore)}
+		return nil, &Error{o.At, TooLarge, fmt.Sprintf("stand after a name that takes %d bytes; want at most %d",
+			len(o.Before), maxBefore)}
 	}
 	if len(o.Schema) > maxSchema {
-		return nil, &Error{o.At, fmt.Sprintf("has %d bytes; want at most %d", len(o.Schema), maxSchema)}
+		return nil, &Error{o.At, TooLarge, fmt.Sprintf("has %d bytes; want at most %d", len(o.Schema), maxSchema)}
 	}
 	d, err := read(o.Schema)
 	if err != nil {
-		return nil, &Error{o.At, "cannot be read: " + err.Error()}
+		return nil, &Error{o.At, Invalid, "cannot be read: " + err.Error()}
 	}
 	return d, nil
 }
@@ -35,7 +35,7 @@ func (o *Option) document() (document, error) {
 // Options returns the grammar of texts that are one of some options. Errors are *Error.
 func Options(v *Vocabulary, options []Option) (*Grammar, error) {
 	if len(options) == 0 || len(options) > maxAlternatives {
-		return nil, &Error{"#", fmt.Sprintf("is one of %d; want 1 to %d", len(options), maxAlternatives)}
+		return nil, &Error{"#", Invalid, fmt.Sprintf("is one of %d; want 1 to %d", len(options), maxAlternatives)}
 	}
 	c := newCompiler(nil)
 	root := c.rule()
@@ -61,13 +61,13 @@ func Options(v *Vocabulary, options []Option) (*Grammar, error) {
 		c.callTo(c.begin(root), rules[i], to)
 	}
 	if err := c.finish(root); err != nil {
-		return nil, &Error{options[0].At, err.Error()}
+		return nil, finished(options[0].At, err)
 	}
 	left := c.p.places[c.begin(root)].calls
 	for i, rule := range rules { // which finish takes out if nothing goes through them
 		if !slices.ContainsFunc(left, func(way call) bool { return way.rule == rule }) {
-			return nil, &Error{options[i].At, errNone.Error()}
+			return nil, &Error{options[i].At, Empty, errNone.Error()}
 		}
 	}
-	return &Grammar{v: v, p: c.p, root: root, locals: map[int32]*local{}}, nil
+	return &Grammar{v: v, p: c.p, root: root, locals: map[point]*local{}}, nil
 }

@@ -50,7 +50,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"want 1 to":          {},
 		"other is false":     {fine, {Before: "b", Schema: []byte(`false`), At: "other"}},
 		"other cannot be":    {fine, {Before: "b", Schema: []byte(`{`), At: "other"}},
-		`has the keyword "p`: {fine, {Before: "b", Schema: []byte(`{"pattern": "x"}`), At: "other"}},
+		`has the keyword "i`: {fine, {Before: "b", Schema: []byte(`{"if": {}}`), At: "other"}},
 		"other describes no": {fine, {Before: "b", Schema: []byte(`{"$ref": "#/$defs/l", "$defs": {"l": {
 			"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/l"}}}}`), At: "other"}},
 	} {

@@ -1,19 +1,30 @@
 package grammar
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // An Error says which part of a schema is not supported.
 type Error struct {
 	At   string // in the schema, "#/properties/name"
+	Kind Kind
 	What string
 }
+
+// A Kind of errors is a code that stays the same.
+type Kind string
+
+const (
+	Invalid     Kind = "invalid_schema"     // it is none
+	Unsupported Kind = "unsupported_schema" // it says something that an answer cannot be held to
+	TooLarge    Kind = "schema_too_large"
+	Empty       Kind = "schema_without_values" // that could be written
+)
 
 func (e *Error) Error() string { return e.At + " " + e.What }
 
@@ -27,11 +38,11 @@ func Object(v *Vocabulary) *Grammar {
 // Schema returns the grammar of the values that a JSON schema describes. Errors are *Error.
 func Schema(v *Vocabulary, text []byte) (*Grammar, error) {
 	if len(text) > maxSchema {
-		return nil, &Error{"#", fmt.Sprintf("has %d bytes; want at most %d", len(text), maxSchema)}
+		return nil, &Error{"#", TooLarge, fmt.Sprintf("has %d bytes; want at most %d", len(text), maxSchema)}
 	}
 	d, err := read(text)
 	if err != nil {
-		return nil, &Error{"#", "cannot be read: " + err.Error()}
+		return nil, &Error{"#", Invalid, "cannot be read: " + err.Error()}
 	}
 	c := newCompiler(d)
 	rule, err := c.schema(d, "#")
@@ -39,6 +50,15 @@ func Schema(v *Vocabulary, text []byte) (*Grammar, error) {
 		return nil, err
 	}
 	return c.grammar(v, rule)
+}
+
+// finished is the error of a program that cannot be ended.
+func finished(at string, err error) *Error {
+	kind := Empty
+	if errors.Is(err, errFull) {
+		kind = TooLarge
+	}
+	return &Error{at, kind, err.Error()}
 }
 
 // maxSchema is the size of a schema, in bytes.
@@ -49,12 +69,15 @@ type compiler struct {
 	builder
 	whole document
 	refs  map[string]int32 // rules of $ref, by what they refer to
+	made  map[string]int32 // rules of strings and numbers, by what they are of
+	fuel  int              // what may still be spent on these
 	depth int
 }
 
 func newCompiler(whole document) *compiler {
 	p := &program{places: slices.Clone(commonProgram.places), rules: slices.Clone(commonProgram.rules)}
-	return &compiler{builder: builder{p: p}, whole: whole, refs: map[string]int32{}}
+	return &compiler{builder: builder{p: p}, whole: whole, refs: map[string]int32{},
+		made: map[string]int32{}, fuel: maxFuel}
 }
 
 // grammar ends the program: a text is what a rule describes, perhaps after a space.
@@ -62,31 +85,33 @@ func (c *compiler) grammar(v *Vocabulary, rule int32) (*Grammar, error) {
 	root := c.rule()
 	c.end(c.call(c.call(c.begin(root), ruleBlank), rule))
 	if err := c.finish(root); err != nil {
-		return nil, &Error{"#", err.Error()}
+		return nil, finished("#", err)
 	}
-	return &Grammar{v: v, p: c.p, root: root, locals: map[int32]*local{}}, nil
+	return &Grammar{v: v, p: c.p, root: root, locals: map[point]*local{}}, nil
 }
 
-// notes say something about values and allow no others.
-var notes = []string{"$comment", "$defs", "$id", "$schema", "default", "definitions", "deprecated", "description",
-	"example", "examples", "readOnly", "title", "writeOnly"}
+// notes say something about values and allow no others. What discriminator says, oneOf says too.
+var notes = []string{"$comment", "$defs", "$id", "$schema", "contentEncoding", "contentMediaType", "default",
+	"definitions", "deprecated", "description", "discriminator", "example", "examples", "readOnly", "title",
+	"writeOnly"}
 
 // keywords are those that are known, by what they are about.
 var (
-	objectWords = []string{"properties", "required", "additionalProperties"}
-	arrayWords  = []string{"items", "minItems", "maxItems"}
-	words       = slices.Concat([]string{"$ref", "anyOf", "const", "enum", "type"}, objectWords, arrayWords)
+	objectWords = []string{"properties", "required", "additionalProperties", "propertyNames"}
+	arrayWords  = []string{"items", "prefixItems", "additionalItems", "minItems", "maxItems"}
+	aloneWords  = []string{"$ref", "anyOf", "oneOf", "allOf", "const", "enum"}
+	words       = slices.Concat(aloneWords, []string{"type"}, objectWords, arrayWords, stringWords, numberWords)
 )
 
 // schema returns the rule of a schema.
 func (c *compiler) schema(d document, at string) (int32, error) {
 	if c.depth++; c.depth > 2*maxDepth {
-		return 0, &Error{at, "is nested too deep"}
+		return 0, &Error{at, TooLarge, "is nested too deep"}
 	}
 	defer func() { c.depth-- }()
 	rule, err := c.described(d, at)
 	if err == nil && c.full {
-		err = &Error{at, errFull.Error()}
+		err = &Error{at, TooLarge, errFull.Error()}
 	}
 	return rule, err
 }
@@ -96,31 +121,21 @@ func (c *compiler) described(d document, at string) (int32, error) {
 	if d == true {
 		return ruleValue, nil
 	}
-	s, isObject := d.(*object)
-	switch {
-	case d == false:
-		return 0, &Error{at, "is false, and no value is valid"}
-	case !isObject:
-		return 0, &Error{at, "is not a schema; want an object, or true"}
+	s, said, err := keywords(d, at)
+	if err != nil {
+		return 0, err
 	}
-	var said []string
-	for _, key := range s.keys {
-		switch {
-		case slices.Contains(words, key):
-			said = append(said, key)
-		case !slices.Contains(notes, key):
-			return 0, &Error{at, fmt.Sprintf("has the keyword %q, which is not supported; known are %s", short(key),
-				strings.Join(words, ", "))}
-		}
+	if all, there := s.values["allOf"]; there {
+		return c.allOf(all, s, said, at)
 	}
-	for _, alone := range []string{"$ref", "anyOf", "const", "enum"} {
+	for _, alone := range aloneWords {
 		others := slices.DeleteFunc(slices.Clone(said), func(key string) bool {
 			return key == alone || key == "type" && (alone == "enum" || alone == "const")
 		})
 		if v, there := s.values[alone]; there {
 			if len(others) > 0 {
-				return 0, &Error{at, fmt.Sprintf("has %s alongside %s, which is not supported; want one of them", alone,
-					strings.Join(others, ", "))}
+				return 0, &Error{at, Unsupported, fmt.Sprintf("has %s alongside %s, which is not supported; want one "+
+					"of them", alone, strings.Join(others, ", "))}
 			}
 			return c.alone(alone, v, s, at)
 		}
@@ -129,12 +144,20 @@ func (c *compiler) described(d document, at string) (int32, error) {
 	if err != nil || types == nil && len(said) == 0 {
 		return ruleValue, err
 	}
+	if err := checkFormat(s, types, at); err != nil {
+		return 0, err
+	}
 	if types == nil { // keywords say what the author has in mind, though other values would be valid
 		for _, of := range []struct {
 			kind  string
 			words []string
-		}{{"object", objectWords}, {"array", arrayWords}} {
-			if slices.ContainsFunc(said, func(key string) bool { return slices.Contains(of.words, key) }) {
+		}{{"object", objectWords}, {"array", arrayWords}, {"string", stringWords}, {"number", numberWords}} {
+			if slices.ContainsFunc(said, func(key string) bool {
+				if name, _ := s.values["format"].(string); key == "format" && isNumberFormat(name) {
+					return of.kind == "number"
+				}
+				return slices.Contains(of.words, key)
+			}) {
 				types = append(types, of.kind)
 			}
 		}
@@ -145,18 +168,56 @@ func (c *compiler) described(d document, at string) (int32, error) {
 			return c.object(s, at)
 		case "array":
 			return c.array(s, at)
+		case "string":
+			r := stringRange{most: -1}
+			if err := r.narrow(s, at); err != nil {
+				return 0, err
+			}
+			return c.text(&r, at)
+		case "number", "integer":
+			return c.number(s, kind == "integer", at)
 		}
 		return simple[kind], nil
 	})
 }
 
+// keywords are those of a schema that is an object and that say something about values.
+func keywords(d document, at string) (s *object, said []string, err error) {
+	s, isObject := d.(*object)
+	switch {
+	case d == false:
+		return nil, nil, &Error{at, Empty, "is false, and no value is valid"}
+	case !isObject:
+		return nil, nil, &Error{at, Invalid, "is not a schema; want an object, or true"}
+	}
+	for _, key := range s.keys {
+		switch {
+		case slices.Contains(words, key):
+			said = append(said, key)
+		case slices.Contains(notes, key), strings.HasPrefix(key, "x-"):
+		case key == "uniqueItems" && s.values[key] == false:
+		default:
+			return nil, nil, &Error{at, Unsupported, fmt.Sprintf("has the keyword %q, which is not supported; known "+
+				"are %s", short(key), strings.Join(words, ", "))}
+		}
+	}
+	return s, said, nil
+}
+
+// pointer is the place of a member of a schema, as a JSON pointer after a #.
+func pointer(at, member string) string {
+	return at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(short(member))
+}
+
 // simple are the rules of types that have no keywords.
-var simple = map[string]int32{"string": ruleString, "number": ruleNumber, "integer": ruleInteger,
-	"boolean": ruleBoolean, "null": ruleNull}
+var simple = map[string]int32{"boolean": ruleBoolean, "null": ruleNull}
+
+// typeNames are all types.
+var typeNames = []string{"string", "number", "integer", "boolean", "null", "object", "array"}
 
 // alone is a schema that consists of one keyword.
 func (c *compiler) alone(keyword string, v document, s *object, at string) (int32, error) {
-	at += "/" + keyword
+	at = pointer(at, keyword)
 	list, isList := v.([]document)
 	switch keyword {
 	case "$ref":
@@ -165,15 +226,20 @@ func (c *compiler) alone(keyword string, v document, s *object, at string) (int3
 		return c.values([]document{v}, s, at)
 	case "enum":
 		if !isList || len(list) == 0 {
-			return 0, &Error{at, "is not a list of values"}
+			return 0, &Error{at, Invalid, "is not a list of values"}
 		}
 		return c.values(list, s, at)
 	}
 	if !isList || len(list) == 0 {
-		return 0, &Error{at, "is not a list of schemas"}
+		return 0, &Error{at, Invalid, "is not a list of schemas"}
 	}
 	if len(list) > maxAlternatives {
-		return 0, &Error{at, fmt.Sprintf("has %d schemas; want at most %d", len(list), maxAlternatives)}
+		return 0, &Error{at, TooLarge, fmt.Sprintf("has %d schemas; want at most %d", len(list), maxAlternatives)}
+	}
+	if keyword == "oneOf" {
+		if err := c.exclusive(list, at); err != nil {
+			return 0, err
+		}
 	}
 	i := -1
 	return union(c, list, func(d document) (int32, error) {
@@ -221,7 +287,7 @@ func (c *compiler) values(all []document, s *object, at string) (int32, error) {
 		}
 	}
 	if len(texts) == 0 {
-		return 0, &Error{at, "has no value of the type next to it"}
+		return 0, &Error{at, Empty, "has no value of the type next to it"}
 	}
 	slices.Sort(texts)
 	r := c.rule()
@@ -244,16 +310,16 @@ func (c *compiler) types(s *object, at string) ([]string, error) {
 	var all []string
 	for _, d := range list {
 		name, _ := d.(string)
-		if _, known := simple[name]; !known && name != "object" && name != "array" {
-			return nil, &Error{at + "/type", "is not string, number, integer, boolean, null, object and array, " +
-				"nor a list of them"}
+		if !slices.Contains(typeNames, name) {
+			return nil, &Error{at + "/type", Invalid, "is not string, number, integer, boolean, null, object and " +
+				"array, nor a list of them"}
 		}
 		if !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}
 	if len(all) == 0 {
-		return nil, &Error{at + "/type", "is an empty list"}
+		return nil, &Error{at + "/type", Invalid, "is an empty list"}
 	}
 	if slices.Contains(all, "number") { // an integer is a number
 		all = slices.DeleteFunc(all, func(name string) bool { return name == "integer" })
@@ -269,7 +335,7 @@ func (c *compiler) ref(v document, at string) (int32, error) {
 	}
 	d, err := c.find(name)
 	if err != nil {
-		return 0, &Error{at, err.Error()}
+		return 0, &Error{at, Unsupported, err.Error()}
 	}
 	r := c.rule()
 	c.refs[name] = r
@@ -281,112 +347,32 @@ func (c *compiler) ref(v document, at string) (int32, error) {
 	return r, nil
 }
 
-// find looks up a reference: the whole schema, or one of its definitions.
+// find looks up a reference: a JSON pointer into the whole schema after a #.
 func (c *compiler) find(ref string) (document, error) {
-	wrong := errors.New("refers to something that is not there; want #, or #/$defs/NAME")
-	if ref == "#" {
-		return c.whole, nil
-	}
-	path, isPointer := strings.CutPrefix(ref, "#/")
-	parts := strings.Split(path, "/")
-	if !isPointer || len(parts) != 2 || parts[0] != "$defs" && parts[0] != "definitions" {
+	wrong := errors.New("refers to something that is not there; want #, #/$defs/NAME, or another place in the schema")
+	pointed, isPointer := strings.CutPrefix(ref, "#")
+	pointed, err := url.PathUnescape(pointed)
+	if !isPointer || err != nil || pointed != "" && pointed[0] != '/' {
 		return nil, wrong
 	}
-	name, err := url.PathUnescape(parts[1])
-	if err != nil {
-		return nil, wrong
-	}
-	name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
-	whole, _ := c.whole.(*object)
-	if whole == nil {
-		return nil, wrong
-	}
-	defs, _ := whole.values[parts[0]].(*object)
-	if defs == nil {
-		return nil, wrong
-	}
-	d, there := defs.values[name]
-	if !there {
-		return nil, wrong
+	d := c.whole
+	for _, token := range strings.Split(pointed, "/")[1:] {
+		there := false
+		switch of := d.(type) {
+		case *object:
+			d, there = of.values[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)]
+		case []document:
+			n, err := strconv.Atoi(token)
+			if there = err == nil && n >= 0 && n < len(of); there {
+				d = of[n]
+			}
+		}
+		if !there {
+			return nil, wrong
+		}
 	}
 	return d, nil
 }
 
-// count reads a keyword that is a number of items; -1 if there is none.
-func count(s *object, keyword, at string) (int, error) {
-	v, there := s.values[keyword]
-	if !there {
-		return -1, nil
-	}
-	number, _ := v.(json.Number)
-	n, err := number.Int64()
-	if err != nil || n < 0 || n > maxItems {
-		return 0, &Error{at + "/" + keyword, fmt.Sprintf("is not a whole number from 0 to %d", maxItems)}
-	}
-	return int(n), nil
-}
-
 // maxAlternatives bounds the properties of an object, any of which may come next, and the schemas of an anyOf.
 const maxAlternatives = 500
-
-// maxItems bounds how many items of an array are counted.
-const maxItems = 1000
-
-// array is a rule for arrays.
-func (c *compiler) array(s *object, at string) (int32, error) {
-	least, err := count(s, "minItems", at)
-	if err != nil {
-		return 0, err
-	}
-	most, err := count(s, "maxItems", at)
-	if err != nil {
-		return 0, err
-	}
-	item := ruleValue
-	if items, there := s.values["items"]; there && items != false {
-		if item, err = c.schema(items, at+"/items"); err != nil {
-			return 0, err
-		}
-	} else if there {
-		most = 0
-	}
-	if least = max(least, 0); most >= 0 && least > most {
-		return 0, &Error{at, fmt.Sprintf("wants at least %d items, and at most %d", least, most)}
-	}
-	r := c.rule()
-	first := c.call(c.literal(c.begin(r), "["), ruleSpace)
-	closed, end := c.place(), c.place()
-	c.end(closed)
-	c.callTo(end, ruleSpace, c.closing("]", closed))
-	if least == 0 {
-		c.join(first, "]", closed)
-	}
-	if most == 0 {
-		return r, nil
-	}
-	at1 := first // in front of an item
-	for n := 1; ; n++ {
-		after := c.call(at1, item)
-		if n >= least {
-			c.skip(after, end)
-		}
-		if n == most {
-			return r, nil
-		}
-		next := c.call(c.literal(after, ","), ruleSpace)
-		if most < 0 && n >= least {
-			again := c.call(next, item)
-			c.skip(again, end)
-			c.callTo(c.literal(again, ","), ruleSpace, next)
-			return r, nil
-		}
-		at1 = next
-	}
-}
-
-// closing is a place in front of a bracket.
-func (c *compiler) closing(bracket string, to int32) int32 {
-	at := c.place()
-	c.join(at, bracket, to)
-	return at
-}

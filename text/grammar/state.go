@@ -16,7 +16,18 @@ type Grammar struct {
 	leaving  []int32        // tokens that may end what may be anything
 
 	mu     sync.Mutex
-	locals map[int32]*local
+	locals map[point]*local
+}
+
+// A point is a place, and how many characters have been counted, as far as they make a difference.
+type point struct{ at, n int32 }
+
+// point is the one of a spot.
+func (g *Grammar) point(s spot) point {
+	if c := g.p.places[s.at].count; c != 0 {
+		return point{s.at, g.p.counts[c-1].class(s.n, g.v.longest)}
+	}
+	return point{at: s.at}
 }
 
 // A local is what follows from a place, whatever the stack is.
@@ -32,10 +43,10 @@ const (
 	maxSpots  = 2048 // alternatives that a text is open to
 )
 
-// local returns what follows from a place.
-func (g *Grammar) local(at int32) *local {
+// local returns what follows from a point.
+func (g *Grammar) local(at point) *local {
 	mu, all := &g.mu, g.locals
-	if at < numCommon {
+	if at.at < numCommon {
 		mu, all = &g.v.mu, g.v.common
 	}
 	mu.Lock()
@@ -53,26 +64,28 @@ func (g *Grammar) local(at int32) *local {
 	return l
 }
 
-// explore finds what follows from a place, by a walk through all tokens, but for those that are known of another.
-func (g *Grammar) explore(at int32) *local {
+// explore finds what follows from a point, by a walk through all tokens, but for those that are known of another.
+func (g *Grammar) explore(from point) *local {
+	at := from.at
 	v, p := g.v, &g.p.places[at]
 	if p.text {
 		return g.exploreText(at)
 	}
+	begin := []spot{{at: at, n: from.n}}
 	m := newMachine(g.p)
 	l := &local{mask: v.newMask()}
 	defer func() { g.allowSpecials(at, l.mask) }()
 	found := func(n int32) { l.mask.allow(v.at(n)) }
 	ended := func(n int32) { l.edges = append(l.edges, n) }
 	if p.like == 0 {
-		m.walk(v, 0, int32(len(v.nodes)), []spot{{at: at}}, found, ended)
+		m.walk(v, 0, int32(len(v.nodes)), begin, found, ended)
 		return l
 	}
-	known, like := g.local(p.like), &g.p.places[p.like]
+	known, like := g.local(point{at: p.like}), &g.p.places[p.like]
 	for n := int32(0); n < int32(len(v.nodes)); n = v.nodes[n].after {
 		after := v.nodes[n].after
 		if b := v.nodes[n].letter; !slices.Equal(p.over(b), like.over(b)) {
-			m.walk(v, n, after, []spot{{at: at}}, found, ended)
+			m.walk(v, n, after, begin, found, ended)
 			continue
 		}
 		for _, id := range v.below(n) {
@@ -134,16 +147,17 @@ func (s *State) Mask() Mask {
 
 // mask returns the tokens that can follow at a spot.
 func (s *State) mask(at spot) Mask {
-	if m := s.masks[at]; m != nil {
-		return m
+	from := s.g.point(at)
+	if at.n = from.n; s.masks[at] != nil {
+		return s.masks[at]
 	}
-	l, v := s.g.local(at.at), s.g.v
+	l, v := s.g.local(from), s.g.v
 	m := l.mask
 	if len(l.edges) > 0 {
 		m = slices.Clone(m)
 		var after []spot
 		if at.up != nil {
-			after, _ = s.m.settled(spot{at.up.back, at.up.up})
+			after, _ = s.m.settled(spot{at.up.back, 0, at.up.up})
 		}
 		allow := func(n int32) { m.allow(v.at(n)) }
 		for _, n := range l.edges {

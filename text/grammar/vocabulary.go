@@ -1,6 +1,6 @@
 // Package grammar constrains the output of a model to JSON: any object, or values of a JSON schema. A [Vocabulary] has
 // the tokens of a model as bytes, a [Grammar] is a set of texts, and a [State] is the beginning of a text: it has the
-// tokens that may follow. docs/serving.md lists the supported keywords of JSON Schema.
+// tokens that may follow. docs/schemas.md lists the supported schemas.
 //
 // A grammar is a pushdown automaton over bytes, so that a token may contain any part of a text: several brackets, the
 // end of a string and what follows, a part of a character. The permitted tokens are found by one walk through a trie of
@@ -28,8 +28,10 @@ type Vocabulary struct {
 	nodes []node
 	ids   []int32 // tokens, in the order of their texts
 
+	longest int32 // of the tokens, in bytes
+
 	mu     sync.Mutex
-	common map[int32]*local // of places that all grammars have
+	common map[point]*local // of places that all grammars have
 }
 
 // A node of the trie stands for the bytes on the way to it.
@@ -50,7 +52,7 @@ var ErrVocabulary = errors.New("the tokenizer has no tokens for single character
 // NewVocabulary returns a vocabulary of the tokens from 0 to size-1. text returns the bytes of a token, or none for a
 // token that must not occur, such as a special one.
 func NewVocabulary(size int, text func(id int) []byte) (*Vocabulary, error) {
-	v := &Vocabulary{size: size, texts: make([][]byte, size), common: map[int32]*local{}}
+	v := &Vocabulary{size: size, texts: make([][]byte, size), common: map[point]*local{}}
 	var single [256]bool
 	parts := false
 	for id := range v.texts {
@@ -60,6 +62,7 @@ func NewVocabulary(size int, text func(id int) []byte) (*Vocabulary, error) {
 		}
 		v.texts[id] = bytes.Clone(t)
 		v.ids = append(v.ids, int32(id))
+		v.longest = max(v.longest, int32(len(t)))
 		if len(t) == 1 {
 			single[t[0]] = true
 		}
@@ -76,8 +79,8 @@ func NewVocabulary(size int, text func(id int) []byte) (*Vocabulary, error) {
 	})
 	v.plant()
 	g := Object(v) // what follows in strings takes the longest to find
-	g.local(stringBody)
-	g.local(keyBody[0])
+	g.local(point{at: stringBody})
+	g.local(point{at: keyBody[0]})
 	return v, nil
 }
 
