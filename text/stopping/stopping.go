@@ -9,23 +9,24 @@ import "strings"
 // that are complete with the same byte.
 type Finder struct {
 	Stops []string // none of them empty
+	Found string   // the one that was found
 	held  string   // what has come and may be the beginning of a stop string
 }
 
 // Push takes the next part. It returns the text that is certainly before any stop string, and whether one was found:
 // the text then ends before it.
 func (s *Finder) Push(part string) (text string, found bool) {
+	s.Found = ""
 	all := s.held + part
 	for end := len(s.held) + 1; end <= len(all); end++ {
-		longest := 0
 		for _, stop := range s.Stops {
-			if strings.HasSuffix(all[:end], stop) {
-				longest = max(longest, len(stop))
+			if strings.HasSuffix(all[:end], stop) && len(stop) > len(s.Found) {
+				s.Found = stop
 			}
 		}
-		if longest > 0 {
+		if s.Found != "" {
 			s.held = ""
-			return all[:end-longest], true
+			return all[:end-len(s.Found)], true
 		}
 	}
 	hold := 0

@@ -25,11 +25,11 @@ func TestFindingDoesNotDependOnParts(t *testing.T) {
 		for i := range stops {
 			stops[i] = letters(1 + rng.IntN(6))
 		}
-		want, stopped := text, false
+		want, which, stopped := text, "", false
 		for end := 1; end <= len(text) && !stopped; end++ {
 			for _, stop := range stops {
 				if strings.HasSuffix(text[:end], stop) && (!stopped || end-len(stop) < len(want)) {
-					want, stopped = text[:end-len(stop)], true
+					want, which, stopped = text[:end-len(stop)], stop, true
 				}
 			}
 		}
@@ -47,6 +47,7 @@ func TestFindingDoesNotDependOnParts(t *testing.T) {
 			got += s.Flush()
 		}
 		require.Equal(t, stopped, found)
+		require.Equal(t, which, s.Found)
 		require.Equal(t, want, got, "%q without %q", text, stops)
 	}
 }
