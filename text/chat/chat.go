@@ -8,6 +8,7 @@
 package chat
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ type Conversation struct {
 
 	// AddGenerationPrompt asks for the start of the answer after the last message.
 	AddGenerationPrompt bool
+	// ContinueFinalMessage asks for a prompt that ends with the content of the last message, a string, for an answer
+	// that continues it.
+	ContinueFinalMessage bool
 }
 
 // Options are the inputs of a rendering besides the conversation.
@@ -35,10 +39,12 @@ type Options struct {
 }
 
 // fields are those of a conversation that is an object, which Parse reads.
-var fields = []string{"messages", "tools", "documents", "add_generation_prompt", "chat_template_kwargs"}
+var fields = []string{"messages", "tools", "documents", "add_generation_prompt", "continue_final_message",
+	"chat_template_kwargs"}
 
 // Parse reads a conversation in JSON: a list of messages, or an object with messages and optionally tools, documents,
-// add_generation_prompt (true by default) and chat_template_kwargs, an object of additional variables.
+// add_generation_prompt (true by default), continue_final_message and chat_template_kwargs, an object of
+// additional variables.
 func Parse(data []byte) (*Conversation, error) {
 	v, err := jinja.FromJSON(data)
 	if err != nil {
@@ -70,6 +76,14 @@ func Parse(data []byte) (*Conversation, error) {
 	if v, there := all.Get("add_generation_prompt"); there {
 		if c.AddGenerationPrompt, ok = v.(bool); !ok {
 			return nil, fmt.Errorf("add_generation_prompt is neither true nor false")
+		}
+	}
+	if v, there := all.Get("continue_final_message"); there {
+		if c.ContinueFinalMessage, ok = v.(bool); !ok {
+			return nil, fmt.Errorf("continue_final_message is neither true nor false")
+		}
+		if _, both := all.Get("add_generation_prompt"); c.ContinueFinalMessage && c.AddGenerationPrompt && both {
+			return nil, fmt.Errorf("continue_final_message and add_generation_prompt are both true; want one of them")
 		}
 	}
 	if v, _ := all.Get("chat_template_kwargs"); v != nil {
@@ -133,9 +147,53 @@ func objects(all *jinja.Dict, name string) (*jinja.List, error) {
 	return list, nil
 }
 
-// Render returns the prompt of a conversation. Its errors are *jinja.Error if the template is invalid, or refuses the
-// conversation.
+// ErrNotContinued says that a prompt cannot end with the last message.
+var ErrNotContinued = errors.New("the chat template does not write the last message once, as it is")
+
+// Render returns the prompt of a conversation. Its errors are *jinja.Error if the template is invalid, or refuses
+// the conversation, and [ErrNotContinued].
 func (f *Format) Render(c *Conversation, o Options) (string, error) {
+	if c.ContinueFinalMessage {
+		return f.renderOpen(c, o)
+	}
+	return f.render(c, o)
+}
+
+// end marks the end of the last message. A template that trims contents leaves the spaces in front of it.
+const end = "amkc-end-of-the-last-message"
+
+// renderOpen returns the prompt of a conversation up to the end of the last message's content.
+func (f *Format) renderOpen(c *Conversation, o Options) (string, error) {
+	list := slices.Clone(c.Messages.Items())
+	if len(list) == 0 {
+		return "", ErrNotContinued
+	}
+	last := &jinja.Dict{}
+	for given, i := list[len(list)-1].(*jinja.Dict), 0; i < len(given.Keys()); i++ {
+		v, _ := given.Get(given.Keys()[i])
+		last.Set(given.Keys()[i], v)
+	}
+	content, _ := last.Get("content")
+	text, ok := content.(string)
+	if !ok {
+		return "", ErrNotContinued
+	}
+	last.Set("content", text+end)
+	list[len(list)-1] = last
+	open := *c
+	open.Messages, open.AddGenerationPrompt = jinja.NewList(list...), false
+	whole, err := f.render(&open, o)
+	if err != nil {
+		return "", err
+	}
+	prompt, _, _ := strings.Cut(whole, end)
+	if strings.Count(whole, end) != 1 || !strings.HasSuffix(prompt, strings.TrimLeft(text, " \t\r\n")) {
+		return "", ErrNotContinued
+	}
+	return prompt, nil
+}
+
+func (f *Format) render(c *Conversation, o Options) (string, error) {
 	t, err := f.template(o.Template, c.Tools != nil)
 	if err != nil {
 		return "", err

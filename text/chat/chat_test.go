@@ -190,6 +190,39 @@ func TestRender(t *testing.T) {
 	require.ErrorContains(t, err, "prints more than 3 bytes")
 }
 
+// A prompt that is continued ends with the last message, whatever the template does to the end of one.
+func TestContinueFinalMessage(t *testing.T) {
+	for template, want := range map[string]string{
+		`{% for m in messages %}[{{ m.content }}]{% endfor %}{{ add_generation_prompt or "" }}`: "[a][ b ",
+		`{% for m in messages %}[{{ m.content | trim }}]{% endfor %}`:                           "[a][b ",
+		`{% for m in messages %}{{ m.role }}{% endfor %}`:                                       "",
+		`{{ messages[-1].content }}{{ messages[-1].content }}`:                                  "",
+		`{{ messages[-1].content | upper }}`:                                                    "",
+	} {
+		c, err := Parse([]byte(`{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content":
+			" b "}], "continue_final_message": true}`))
+		require.NoError(t, err)
+		got, err := New(map[string]string{"default": template}, &jinja.Dict{}).Render(c, Options{})
+		if want == "" {
+			require.ErrorIs(t, err, ErrNotContinued, template)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for text, says := range map[string]string{
+		`{"messages": [{}], "continue_final_message": 1}`:                                   "neither true nor false",
+		`{"messages": [{}], "continue_final_message": true, "add_generation_prompt": true}`: "both true",
+	} {
+		_, err := Parse([]byte(text))
+		require.ErrorContains(t, err, says)
+	}
+	c, err := Parse([]byte(`{"messages": [{"role": "user"}], "continue_final_message": true}`))
+	require.NoError(t, err)
+	_, err = New(map[string]string{"default": "x"}, &jinja.Dict{}).Render(c, Options{})
+	require.ErrorIs(t, err, ErrNotContinued)
+}
+
 func TestMentions(t *testing.T) {
 	f := New(map[string]string{"default": "{{ messages }}", "tool_use": "{{ tools }}"}, &jinja.Dict{})
 	require.True(t, f.Mentions("tools"))

@@ -59,6 +59,14 @@ func (r *Reader) AsWritten() *Reader {
 	return r
 }
 
+// After makes a new reader one of the rest of an answer that begins with some text.
+func (r *Reader) After(text string) *Reader {
+	if r.thoughts != nil {
+		r.thoughts.after(text)
+	}
+	return r
+}
+
 // Called reports whether there was a call.
 func (r *Reader) Called() bool { return r.called }
 

@@ -52,6 +52,19 @@ func newThoughtReader(t *thoughtForm, prompt string) *thoughtReader {
 	return r
 }
 
+// after goes on where an answer has begun with some text.
+func (r *thoughtReader) after(text string) {
+	text = strings.TrimLeft(text, spaces)
+	thought, opened := strings.CutPrefix(text, r.open)
+	switch {
+	case text == "" || r.at == inThought:
+	case opened && !strings.Contains(thought, r.close):
+		r.at, r.written = inThought, strings.Trim(thought, spaces) != ""
+	default:
+		r.at = inAnswer
+	}
+}
+
 // CloseThought closes the thought that a prompt has opened, if it has, so that the answer does not begin with one.
 func (f *Format) CloseThought(prompt string) string {
 	if f.thoughts != nil && strings.HasSuffix(strings.TrimRight(prompt, spaces), f.thoughts.open) {

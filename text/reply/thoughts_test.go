@@ -51,6 +51,25 @@ func TestThoughts(t *testing.T) {
 	}
 }
 
+// An answer that goes on with a text is read as the rest of it.
+func TestAfter(t *testing.T) {
+	for _, c := range []struct{ prompt, begun, rest, thought, spoken string }{
+		{"", "", "<think>a</think>b", "a", "b"},
+		{"", "<think>a", " c</think>b", " c", "b"},
+		{"", "<think>\n", "\nc</think>b", "c", "b"},
+		{"<think>", "<think>", "c</think>b", "c", "b"},
+		{"", "<think>a</think>", "<think>c</think>b", "", "<think>c</think>b"},
+		{"", "Yes", "<think>c</think>b", "", "<think>c</think>b"},
+	} {
+		r := (&Format{thoughts: thoughtForms[0]}).Reader(c.prompt, nil).After(c.begun)
+		require.Equal(t, Piece{Thought: c.thought, Text: c.spoken}, joined(r, c.rest), c.begun)
+		r = (&Format{thoughts: thoughtForms[0]}).Reader(c.prompt, nil).After(c.begun).AsWritten()
+		require.Equal(t, Piece{Text: c.rest}, joined(r, c.rest), c.begun)
+	}
+	r := (&Format{}).Reader("", nil).After("Yes")
+	require.Equal(t, Piece{Text: "<think>"}, joined(r, "<think>"))
+}
+
 // Calls are read after a thought, and not inside of it; also where that is a part of the text.
 func TestCallsAfterThoughts(t *testing.T) {
 	format, rng := &Format{calls: forms[0], thoughts: thoughtForms[0]}, rand.New(rand.NewPCG(3, 7))
