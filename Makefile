@@ -176,7 +176,7 @@ FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece 
 	importers/quantised:FuzzMatrix importers:FuzzImportConfig \
 	validate:FuzzFlat readback:FuzzReadback compiler/cli:FuzzParseNPY app/prompts:FuzzParse text/tokenizer:FuzzLoad text/tokenizer/regex:FuzzCompile \
 	text/jinja:FuzzRender text/jinja:FuzzFromJSON text/chat:FuzzFormat text/sampling:FuzzConfig \
-	text/reply:FuzzReader app/serve:FuzzRequest text/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \
+	text/reply:FuzzReader app/serve:FuzzRequest app/serve:FuzzMessages text/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \
 	explore:FuzzReadScript text/tokenizer:FuzzNFC text/tokenizer:FuzzVocabulary app/cli:FuzzLauncher internal/hostile:FuzzVerdict \
 	internal/hostile:FuzzPrograms internal/hostile:FuzzSimulate internal/hostile:FuzzModels internal/hostile:FuzzBuilds \
 	internal/hostile:FuzzDiff internal/hostile:FuzzExplain

@@ -56,7 +56,8 @@ func testServe(t *testing.T, dir string, flags ...string) {
 	ended := make(chan int, 1)
 	go func() {
 		l := cli.Launcher{Model: hosttest.Facts().Model, Dir: dir}
-		args := append([]string{"serve", "--port", "0", "--api-key", "k", "--json"}, flags...)
+		args := append([]string{"serve", "--port", "0", "--api-key", "k", "--json", "--alias", "other",
+			"--alias", "third", "--cors", "https://App.example"}, flags...)
 		ended <- l.Main(args, nil, write, &stderr)
 	}()
 	var started struct{ URL string }
@@ -97,6 +98,13 @@ func testServe(t *testing.T, dir string, flags ...string) {
 	require.Equal(t, *want.Text, got.Choices[0].Message.Content)
 	require.Equal(t, len(want.PromptIDs)-1, got.Usage.Details.Cached)
 
+	status, body = ask("/v1/messages", `{"model": "third", "messages": [{"role": "user", "content": "hi"}],
+		"max_tokens": 9, "temperature": 0, "min_tokens": 9}`)
+	require.Equal(t, 200, status, body)
+	require.Contains(t, body, `"model":"third"`)
+	require.Contains(t, body, `"stop_reason":"max_tokens"`)
+	require.Contains(t, body, `"output_tokens":9`)
+
 	var answers sync.WaitGroup
 	for i := range 9 { // greedy and drawn, concurrently with one another
 		answers.Go(func() {
@@ -132,6 +140,8 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--queue", "-1"}, `"-1" for flag --queue: want a whole number from 0 to 2147483647`},
 		{[]string{"--host", ""}, `"" for flag --host: want a value that is not empty`},
 		{[]string{"--api-key", ""}, `"" for flag --api-key: want a value that is not empty, or no such flag`},
+		{[]string{"--alias", ""}, `"" for flag --alias: want a value that is not empty, or no such flag`},
+		{[]string{"--cors", "app.example"}, `"app.example" for flag --cors: want an origin, as https://app.example`},
 		{[]string{"--port", port}, "serve: 127.0.0.1:" + port + ": address already in use"},
 	} {
 		code, _, stderr := run(t, dir, "", append([]string{"serve"}, c.args...)...)

@@ -54,10 +54,12 @@ func DefineRun[V any](set Set[V], r *Run, most int) {
 
 // Serve are the flags of serve that say where and whom a server answers.
 type Serve struct {
-	Host   string
-	Port   int
-	APIKey string
-	Queue  int
+	Host    string
+	Port    int
+	Aliases []string
+	Origins []string
+	APIKey  string
+	Queue   int
 }
 
 // DefineServe adds them.
@@ -66,6 +68,9 @@ func DefineServe[V any](set Set[V], s *Serve) {
 		"answer at the address `HOST`, which other machines reach unless it is this one's own")
 	add(set, NewCount(&s.Port, serve.DefaultPort, 0, math.MaxUint16), "port",
 		"answer at port `N`; 0: at any that is free")
+	add(set, NewWords(&s.Aliases, nil), "alias", "let requests call the model `NAME` too; may be given several times")
+	add(set, NewWords(&s.Origins, serve.ParseOrigin), "cors",
+		"let pages of `ORIGIN` use the server, as https://app.example, or of any with *; may be given several times")
 	add(set, NewWord(&s.APIKey, ""), "api-key",
 		"answer requests with the key `KEY` alone; default: what "+serve.KeyVariable+" has, which no list of "+
 			"processes shows")
@@ -146,6 +151,39 @@ func (w *Word) Set(s string) error {
 		return ErrEmpty
 	}
 	*w.value = s
+	return nil
+}
+
+// Words is the value of a flag that may be given several times, and takes any text but none each time.
+type Words struct {
+	values *[]string
+	parse  func(string) (string, error)
+}
+
+// NewWords returns the flag's value; there is no default. parse, if not nil, says what a text becomes.
+func NewWords(values *[]string, parse func(string) (string, error)) *Words {
+	return &Words{values, parse}
+}
+
+func (w *Words) String() string {
+	if w.values == nil { // of a zero value, which package flag makes
+		return ""
+	}
+	return strings.Join(*w.values, ",")
+}
+
+func (w *Words) Type() string { return "string" }
+
+func (w *Words) Set(s string) (err error) {
+	if s == "" {
+		return ErrEmpty
+	}
+	if w.parse != nil {
+		if s, err = w.parse(s); err != nil {
+			return err
+		}
+	}
+	*w.values = append(*w.values, s)
 	return nil
 }
 

@@ -23,7 +23,8 @@ func (s *Serve) Config(dir string, w io.Writer, json, quiet bool) serve.Config {
 	if key == "" {
 		key = os.Getenv(serve.KeyVariable)
 	}
-	return serve.Config{APIKey: key, Queue: s.Queue, Log: log, Sampling: serve.Defaults(dir, log)}
+	return serve.Config{Aliases: s.Aliases, Origins: s.Origins, APIKey: key, Queue: s.Queue, Log: log,
+		Sampling: serve.Defaults(dir, log)}
 }
 
 // Listen is called before anything large is loaded: what cannot be listened on is said at once.

@@ -129,13 +129,13 @@ func (s *Server) conversing(req *request, from source, left map[string]value) (*
 	if !p.plain {
 		req.shown = s.shown(p.tools != nil)
 	}
+	whole := req.whole(req.form != nil || p.forced != nil || p.held != nil)
 	switch {
 	case req.form != nil && p.tools != nil:
 		err = unsupported(req.formField, "%s alongside tools is not supported, as calls are no such text; want one of "+
 			"them, or tool_choice none", req.formField)
-	case (req.form != nil || p.forced != nil || p.held != nil) && req.ignoreEOS:
-		err = unsupported("ignore_eos", "ignore_eos is not supported alongside a format of the answer, tools that are "+
-			"strict, or a tool_choice that has the model call: the text ends where it is whole")
+	case whole != nil:
+		err = whole
 	case p.forced != nil:
 		req.form, err = s.callGrammar(p.forced)
 	case p.held != nil:
@@ -145,6 +145,22 @@ func (s *Server) conversing(req *request, from source, left map[string]value) (*
 		req.until = func() answerReader { return p.reader(s, false) }
 	}
 	return p, err
+}
+
+// whole refuses what keeps a text from ending where it is whole; ends: it ends there.
+func (r *request) whole(ends bool) error {
+	const why = "is not supported alongside a format of the answer, tools that are strict, or a tool_choice that has " +
+		"the model call: the text ends where it is whole"
+	switch {
+	case ends && r.ignoreEOS:
+		return unsupported("ignore_eos", "ignore_eos %s", why)
+	case ends && r.least > 0:
+		return unsupported("min_tokens", "min_tokens %s", why)
+	case r.oneCall && r.least > 0:
+		return unsupported("min_tokens", "min_tokens is not supported alongside an answer of one call at most, after "+
+			"which it ends; want one of them")
+	}
+	return nil
 }
 
 // encode returns the ids of a text, of which there may be as many as the context has positions: what comes after those

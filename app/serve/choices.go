@@ -34,7 +34,7 @@ type message struct {
 
 func (s *Server) choices(req *request, of ...choiceForm) *choices {
 	id, chunk, full := of[0].names()
-	return &choices{of, message{ID: s.newID(id), Created: s.now().Unix(), Model: s.model}, chunk, full,
+	return &choices{of, message{ID: s.newID(id), Created: s.now().Unix(), Model: req.model}, chunk, full,
 		req.includeUsage}
 }
 
@@ -47,7 +47,7 @@ func (c *choices) opening(answer int) []event {
 
 func (c *choices) piece(d delta) []event { return c.events(c.of[d.answer].piece(d.text, d.tokens)...) }
 
-func (c *choices) closing(answer int, finish string) []event {
+func (c *choices) closing(answer int, finish, _ string) []event {
 	return c.events(c.of[answer].closing(finish)...)
 }
 
@@ -75,6 +75,8 @@ func (c *choices) event(all []any, cost any) event {
 	m.Object, m.Choices, m.Usage = c.chunk, all, cost
 	return event{data: marshal(m)}
 }
+
+func (c *choices) ping() []event { return nil }
 
 func (c *choices) failed(e *apiError) []event { return []event{{data: e.body()}} }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"amkc/text/sampling"
 )
@@ -16,8 +17,9 @@ import (
 type form interface {
 	opening(answer int) []event // before anything is said
 	piece(d delta) []event
-	closing(answer int, finish string) []event
+	closing(answer int, finish, stop string) []event
 	ending(cost usage) []event  // after all answers
+	ping() []event              // while there is nothing to say; none: a comment
 	failed(e *apiError) []event // instead of what is left, closing and ending included
 	whole(all []delta, cost usage) any
 }
@@ -108,13 +110,19 @@ func (s *Server) generations(ctx context.Context, rec *record, req *request, pro
 		req.options.Seed = binary.LittleEndian.Uint64(seed[:])
 	}
 	out := newOutbox(len(prompts) * req.answers)
+	ends := slices.Clone(req.stopIDs)
+	if !req.ignoreEOS {
+		ends = append(ends, s.eos...)
+	}
+	going := s.going(req, ends)
 	var first sampling.Mask
 	for _, prompt := range prompts {
 		before := req.decoder(s.tokenizer, prompt)
 		for i := range req.answers {
 			g := &generation{ctx: ctx, asked: rec.start, answer: len(all), again: i > 0, prompt: prompt,
 				most: s.engine.Limits().MaxSeq - len(prompt) + 1, choice: req.options, record: rec, out: out,
-				metrics: s.metrics, text: newWriter(before, req), echo: req.echo && req.logprobs()}
+				ends: ends, least: req.least, going: going, metrics: s.metrics, text: newWriter(before, req),
+				echo: req.echo && req.logprobs()}
 			g.choice.Seed += uint64(i)
 			if g.choice.LogProbs = -1; req.logprobs() {
 				g.scorer = newScorer(req.options.LogProbs, s.maxRows, s.scoring, func(err error) {
@@ -135,13 +143,25 @@ func (s *Server) generations(ctx context.Context, rec *record, req *request, pro
 			if req.most >= 0 {
 				g.most = min(g.most, req.most)
 			}
-			if !req.ignoreEOS {
-				g.ends = s.eos
-			}
 			all = append(all, g)
 		}
 	}
 	return all
+}
+
+// going are the tokens among which a text goes on, where it has a least number of them: all but those that end it.
+func (s *Server) going(req *request, ends []int) sampling.Mask {
+	if req.least == 0 || len(ends) == 0 {
+		return nil
+	}
+	vocab := s.engine.Limits().Vocab
+	m := sampling.NewMask(vocab)
+	for id := range vocab {
+		if !slices.Contains(ends, id) {
+			m[id/64] |= 1 << (id % 64)
+		}
+	}
+	return m
 }
 
 // whole answers when the answer is complete.

@@ -21,6 +21,7 @@ var completionFields = with(sharedFields, map[string]field{
 		r.options.LogProbs, err = v.integer(0, maxTop)
 		return err
 	},
+	"response_format": responseFormat,
 	"suffix": func(_ *Server, _ *request, v value) error {
 		text, err := v.text()
 		if err == nil && text != "" {
@@ -65,6 +66,9 @@ func (s *Server) completionRequest(all map[string]value) (req *request, given []
 		return nil, nil, err
 	}
 	if err := bestOf(left, req); err != nil {
+		return nil, nil, err
+	}
+	if err := req.whole(req.form != nil); err != nil {
 		return nil, nil, err
 	}
 	if err := s.scheduler.check(1); err != nil {

@@ -17,6 +17,7 @@ const maxInputs = 2048
 // 1, as models that are trained for embeddings are used.
 type embeddingRequest struct {
 	inputs     []prompt
+	model      string // the name that it calls the model by
 	base64     bool
 	dimensions int // the first ones of a hidden state
 }
@@ -48,7 +49,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 		Data   []embedding    `json:"data"`
 		Model  string         `json:"model"`
 		Usage  embeddingUsage `json:"usage"`
-	}{Object: "list", Model: s.model}
+	}{Object: "list", Model: req.model}
 	rec := recordOf(r)
 	for i, input := range req.inputs {
 		state, err := s.state(r.Context(), rec, input.ids, i > 0)
@@ -74,8 +75,9 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) embeddingRequest(all map[string]value) (*embeddingRequest, error) {
 	hidden := s.engine.Limits().Hidden
+	asked := s.asked()
 	req := &embeddingRequest{dimensions: hidden}
-	left, err := s.asked().read(s, all, map[string]field{
+	left, err := asked.read(s, all, map[string]field{
 		"model": modelName, "user": tolerated,
 		"encoding_format": func(_ *Server, _ *request, v value) error {
 			form, err := v.text()
@@ -96,6 +98,7 @@ func (s *Server) embeddingRequest(all map[string]value) (*embeddingRequest, erro
 	if err := s.scheduler.check(1); err != nil {
 		return nil, err
 	}
+	req.model = asked.model
 	req.inputs, err = s.prompts(left, "input", maxInputs)
 	return req, err
 }

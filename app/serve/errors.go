@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"amkc/runtime/infile"
 	"amkc/text/grammar"
@@ -62,7 +63,7 @@ var (
 	errHost = &apiError{status: http.StatusMisdirectedRequest, kind: kindRequest, code: "unknown_host",
 		message: "this server answers at its address and as localhost; to reach it by another name, it needs --api-key"}
 	errKey = &apiError{status: http.StatusUnauthorized, kind: kindRequest, code: "invalid_api_key",
-		message: "the API key is missing or wrong; want it as Authorization: Bearer KEY"}
+		message: "the API key is missing or wrong; want it as Authorization: Bearer KEY, or as X-Api-Key: KEY"}
 )
 
 // asAPI returns the answer for an error; what nobody foresaw is told to the log alone.
@@ -102,11 +103,11 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	e := asAPI(err)
 	recordOf(r).fail(e, err)
-	e.send(w)
+	e.send(w, r)
 }
 
-// send answers with the error.
-func (e *apiError) send(w http.ResponseWriter) {
+// send answers with the error, in the form of the API that the path is of.
+func (e *apiError) send(w http.ResponseWriter, r *http.Request) {
 	if e.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
 	}
@@ -116,5 +117,9 @@ func (e *apiError) send(w http.ResponseWriter) {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Connection", "close")
 	}
-	send(w, e.status, "application/json", e.body())
+	body := e.body()
+	if path := r.URL.Path; path == messagesPath || strings.HasPrefix(path, messagesPath+"/") {
+		body = e.anthropicBody(w.Header().Get("X-Request-Id"))
+	}
+	send(w, e.status, "application/json", body)
 }

@@ -17,14 +17,14 @@ func documentedFields(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/serving.md")
 	require.NoError(t, err)
-	_, table, found := strings.Cut(string(text), "| field | chat | responses | completions | "+
-		"embeddings |\n|---|---|---|---|---|\n")
+	_, table, found := strings.Cut(string(text), "| field | chat | responses | messages | "+
+		"completions | embeddings |\n|---|---|---|---|---|---|\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	rows := map[string][]string{}
 	for _, line := range strings.Split(table, "\n") {
 		cells := strings.Split(strings.Trim(line, "|"), "|")
-		require.Len(t, cells, 5, line)
+		require.Len(t, cells, 6, line)
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
@@ -39,11 +39,14 @@ func documentedFields(t *testing.T) map[string][]string {
 // Of each field the server does what the documents say, and none that it knows is missing there.
 func TestDocumentedFields(t *testing.T) {
 	rows := documentedFields(t)
-	samples := map[string]string{"background": "false", "best_of": "1", "chat_template_kwargs": `{"thinking": true}`,
-		"dimensions": "1", "documents": `[{}]`, "echo": "true", "encoding_format": `"float"`, "frequency_penalty": "1",
+	samples := map[string]string{"add_generation_prompt": "true", "background": "false", "best_of": "1",
+		"chat_template_kwargs": `{"thinking": true}`, "continue_final_message": "false", "dimensions": "1",
+		"documents": `[{}]`, "echo": "true", "encoding_format": `"float"`, "frequency_penalty": "1",
 		"ignore_eos": "true", "include": "[]", "include_reasoning": "true", "logit_bias": `{"5": 1}`,
 		"logprobs":              "true",
 		"max_completion_tokens": "2", "max_output_tokens": "2", "max_tokens": "2", "metadata": "{}", "min_p": "0.1",
+		"min_tokens": "1", "output_config": `{"effort": "low"}`, "stop_sequences": `["x"]`, "stop_token_ids": "[5]",
+		"thinking":   `{"type": "adaptive"}`,
 		"modalities": `["text"]`, "model": `"m"`, "n": "1", "parallel_tool_calls": "true", "presence_penalty": "1",
 		"reasoning": `{"effort": "low"}`, "reasoning_effort": `"low"`, "reasoning_format": `"none"`,
 		"repetition_penalty": "1.1", "response_format": `{"type": "text"}`, "seed": "1",
@@ -60,6 +63,7 @@ func TestDocumentedFields(t *testing.T) {
 	}{
 		{"/v1/chat/completions", `"messages": [{"role": "user", "content": "a"}]`, chatFields, conversationFields},
 		{responsesPath, `"input": "a"`, responseFields, inputFields},
+		{messagesPath, ask, anthropicFields, blockFields},
 		{"/v1/completions", `"prompt": "a"`, completionFields, []string{"prompt", "echo", "best_of"}},
 		{"/v1/embeddings", `"input": "a"`, map[string]field{"model": modelName, "user": tolerated}, nil},
 	} {
@@ -73,15 +77,20 @@ func TestDocumentedFields(t *testing.T) {
 			switch {
 			case sample == "":
 				sample = `"x"`
-			case name == "logprobs" && i == 2:
+			case name == "logprobs" && i == 3:
 				sample = "1"
+			case name == "tool_choice" && i == 2:
+				sample = `{"type": "none"}`
 			}
 			body := `{` + need + `, "` + name + `": ` + sample + `}`
 			switch {
-			case strings.Contains(need, `"`+name+`"`):
+			case strings.Contains(need, `"`+name+`":`):
 				body = `{` + need + `}`
-			case name == "stream_options" && i < 3:
-				option := []string{"include_usage", "include_obfuscation", "include_usage"}[i]
+			case name == "stream_options" && row[i] == "yes":
+				option := "include_usage"
+				if i == 1 {
+					option = "include_obfuscation"
+				}
 				body = `{` + need + `, "stream": true, "stream_options": {"` + option + `": true}}`
 			case name == "top_logprobs" && i == 0:
 				body = `{` + need + `, "logprobs": true, "top_logprobs": 1}`
@@ -103,7 +112,7 @@ func TestDocumentedFields(t *testing.T) {
 			case "no", "":
 				require.Equal(t, 400, status, "%s %s: %s", path, body, answer)
 				want := map[string]string{"no": "unsupported_parameter", "": "unknown_parameter"}[does]
-				require.Equal(t, want, faultOf(t, answer).Code, "%s %s", path, name)
+				require.Equal(t, want, codeOf(t, path, answer), "%s %s", path, name)
 			default:
 				t.Fatalf("%s: %q is not yes, as n, no effect and no", name, does)
 			}

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,65 @@ import (
 
 	"amkc/internal/watch"
 )
+
+// Whatever a body of the Messages API holds, there is an answer or a refusal in the form of Anthropic's errors, and the
+// server goes on.
+func FuzzMessages(f *testing.F) {
+	s := newTest(newScripted(hashed), func(c *Config) {
+		c.Chat = format(chatML + "{% if is_error %}{% endif %}")
+		c.Log = slog.New(slog.DiscardHandler)
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	go s.scheduler.run(ctx)
+	f.Cleanup(stop)
+	handler := s.Handler()
+	for _, body := range []string{
+		`{"model": "m", "max_tokens": 9, "system": "a", "messages": [{"role": "user", "content": "b"}], "stream": true,
+			"stop_sequences": ["a", "b"], "temperature": 1, "top_p": 0.5, "top_k": 5, "metadata": {"user_id": "u"}}`,
+		`{"max_tokens": 9, "system": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}],
+			"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "citations": []}]},
+			{"role": "assistant",
+			"content": [{"type": "thinking", "thinking": "b", "signature": ""}, {"type": "text", "text": "c"},
+			{"type": "tool_use", "id": "1", "name": "f", "input": {"a": [1]}}]}, {"role": "user", "content": [{"type":
+			"tool_result", "tool_use_id": "1", "is_error": true, "content": [{"type": "text", "text": "7"}]}]}]}`,
+		`{"max_tokens": 40, "messages": [{"role": "user", "content": "a"}], "tools": [{"name": "f", "description": "d",
+			"input_schema": {"type": "object"}, "strict": true, "type": "custom"}], "tool_choice": {"type": "tool",
+			"name": "f", "disable_parallel_tool_use": true}, "stream": true}`,
+		`{"max_tokens": 9, "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b "}],
+			"thinking": {"type": "enabled", "budget_tokens": 1024, "display": "summarized"}, "min_tokens": 3}`,
+		`{"max_tokens": 9, "messages": [{"role": "user", "content": "a"}], "thinking": {"type": "disabled"},
+			"output_config": {"format": {"type": "json_schema", "schema": {"const": 1}}}, "stop_token_ids": [5]}`,
+		`{"messages": [{"role": "user", "content": "a"}], "tools": [{"name": "f"}], "tool_choice": {"type": "any"}}`,
+	} {
+		f.Add(false, body)
+		f.Add(true, body)
+	}
+	f.Fuzz(func(t *testing.T, counts bool, body string) {
+		defer watch.Execution()()
+		path := messagesPath
+		if counts {
+			path = countPath
+		}
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		answer := w.Body.String()
+		switch {
+		case w.Code >= 500:
+			t.Fatalf("status %d: %s", w.Code, answer)
+		case w.Code != http.StatusOK:
+			require.GreaterOrEqual(t, w.Code, 400)
+			anthropicFault(t, answer)
+		case strings.HasPrefix(answer, "event: "):
+			types, m := added(t, answer)
+			require.Equal(t, "message_stop", types[len(types)-1])
+			require.NotNil(t, m.StopReason)
+		default:
+			require.True(t, json.Valid([]byte(answer)), answer)
+		}
+	})
+}
 
 // Whatever a body holds, there is an answer or a refusal in the form of OpenAI's errors, and the server goes on.
 func FuzzRequest(f *testing.F) {

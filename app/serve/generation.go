@@ -16,9 +16,11 @@ type generation struct {
 	answer  int             // its number in the request
 	again   bool            // an answer before it in the request has the same prompt
 	prompt  []int
-	state   bool  // the last hidden state is wanted, and nothing of what is below but record, out and metrics
-	most    int   // tokens to decode
-	ends    []int // tokens after which a text ends
+	state   bool          // the last hidden state is wanted, and nothing of what is below but record, out and metrics
+	most    int           // tokens to decode
+	ends    []int         // tokens after which a text ends
+	least   int           // tokens before anything ends it
+	going   sampling.Mask // all tokens but ends; nil: least is 0, or there are no ends
 	choice  sampling.Options
 	scorer  *scorer      // nil: no log-probabilities are wanted
 	echo    bool         // they are wanted of the prompt too, which the answer begins with
@@ -44,20 +46,26 @@ func (g *generation) options(e Engine) Options {
 		return Options{State: true}
 	}
 	o := Options{Logits: g.scorer != nil, Echo: g.echo, Most: max(1, g.most), Ends: g.ends}
-	if !e.Chooses(&g.choice, g.form != nil, o.Logits) {
+	if !e.Chooses(&g.choice, g.masked(), o.Logits) {
 		o.Logits = true
 		return o
 	}
-	o.Sampling, o.Masked, o.Allowed = &g.choice, g.form != nil, g.allowed()
+	o.Sampling, o.Masked, o.Allowed = &g.choice, g.masked(), g.allowed()
 	return o
 }
 
+// masked reports whether some tokens are chosen among others than all.
+func (g *generation) masked() bool { return g.form != nil || g.going != nil }
+
 // allowed are the tokens that the next one is chosen among; nil: all.
 func (g *generation) allowed() sampling.Mask {
-	if g.form == nil {
-		return nil
+	switch {
+	case g.form != nil:
+		return g.form.mask
+	case g.tokens < g.least:
+		return g.going
 	}
-	return g.form.mask
+	return nil
 }
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.
@@ -137,7 +145,7 @@ func (g *generation) formed() (ended bool, err error) {
 // say adds a token to the text, and reports whether that has ended.
 func (g *generation) say(token int, logits []float32) (ended bool) {
 	choice := &sampling.Choice{ID: token}
-	d, found := g.text.push(choice)
+	d, found := g.text.push(choice, g.tokens > g.least)
 	if g.scorer != nil { // from here on the choice is the scorer's, up to the delta that has it
 		g.scorer.score(logits, choice, len(g.prompt)+g.tokens-1, false)
 	}
@@ -187,7 +195,7 @@ func (g *generation) end(reason string, d delta) {
 	if found {
 		reason = finishStop
 	}
-	d.text += rest.text
+	d.text, d.stop = d.text+rest.text, rest.stop
 	d.tokens = append(d.tokens, rest.tokens...)
 	d.finish = reason
 	g.finish(d)

@@ -173,10 +173,16 @@ func (t *turns) call(at string, item *jinja.Dict) error {
 	if err != nil {
 		return err
 	}
+	t.calls(given[0], given[1], arguments)
+	return nil
+}
+
+// calls adds a call to the answer of the assistant.
+func (t *turns) calls(id, name string, arguments jinja.Value) {
 	function, call := &jinja.Dict{}, &jinja.Dict{}
-	function.Set("name", given[1])
+	function.Set("name", name)
 	function.Set("arguments", arguments)
-	call.Set("id", given[0])
+	call.Set("id", id)
 	call.Set("type", "function")
 	call.Set("function", function)
 	m := t.answer()
@@ -185,7 +191,6 @@ func (t *turns) call(at string, item *jinja.Dict) error {
 		calls = list.(*jinja.List).Items()
 	}
 	m.Set("tool_calls", jinja.NewList(append(calls, call)...))
-	return nil
 }
 
 func (t *turns) output(at string, item *jinja.Dict) error {

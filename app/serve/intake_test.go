@@ -158,7 +158,7 @@ func TestEveryBodyWaits(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, r)
 		require.Equal(t, 429, w.Code, route.path)
-		require.Equal(t, "queue_full", faultOf(t, w.Body.String()).Code)
+		require.Equal(t, "queue_full", codeOf(t, route.path, w.Body.String()))
 		require.Equal(t, "1", w.Header().Get("Retry-After"))
 		leave()
 		require.NoError(t, <-waits)
@@ -166,13 +166,13 @@ func TestEveryBodyWaits(t *testing.T) {
 		require.True(t, s.intake.hold(s.intake.most-1))
 		status, body := s.answer(t, route.path, `{}`)
 		require.Equal(t, 429, status, route.path)
-		require.Equal(t, "queue_full", faultOf(t, body).Code)
+		require.Equal(t, "queue_full", codeOf(t, route.path, body))
 		s.intake.free(s.intake.most - 1)
 		status, body = s.answer(t, route.path, `{}`)
 		require.Equal(t, 400, status, "%s: %s", route.path, body)
 		require.Zero(t, s.intake.held+s.intake.bytes+s.intake.working, "nothing is left of a request")
 	}
-	require.Equal(t, 6, paths)
+	require.Equal(t, 8, paths)
 }
 
 // A client that goes away while it waits for its turn is sent nothing, and is not an error.

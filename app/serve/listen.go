@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -94,7 +95,7 @@ func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		sendHealth(w, http.StatusServiceUnavailable, "loading", 0, 0)
 		return
 	}
-	errLoading.send(w)
+	errLoading.send(w, r)
 }
 
 // Take makes the server answer at a port. Requests wait in the queue until [Server.Serve].
@@ -107,6 +108,9 @@ func (s *Server) Take(p *Port) {
 			s.log.Warn("anyone who reaches this address may use the model, as there is no API key",
 				"address", p.Addr().String())
 		}
+	}
+	if s.key == nil && slices.Contains(s.origins, AnyOrigin) {
+		s.log.Warn("any page in a browser that reaches this address may use the model, as there is no API key")
 	}
 	if s.chat != nil {
 		calls, thoughts := s.reply.Names()

@@ -126,7 +126,7 @@ func TestLoading(t *testing.T) {
 		status, header, body = s.send(t, route.method, path, "", nil)
 		require.Equal(t, 503, status, path)
 		require.Equal(t, "5", header.Get("Retry-After"), path)
-		require.Equal(t, "loading", faultOf(t, body).Code, path)
+		require.Equal(t, "loading", codeOf(t, path, body), path)
 	}
 	s.Take(p)
 	ctx, stop := context.WithCancel(t.Context())

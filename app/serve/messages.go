@@ -11,7 +11,14 @@ import (
 )
 
 // conversationFields are those that a prompt is made of.
-var conversationFields = []string{"messages", "tools", "tool_choice", "documents", "chat_template_kwargs", effort}
+var conversationFields = []string{"messages", "tools", "tool_choice", "documents", "chat_template_kwargs", effort,
+	addGeneration, continueFinal}
+
+// Fields that say where a prompt ends, as vLLM has them.
+const (
+	addGeneration = "add_generation_prompt"
+	continueFinal = "continue_final_message"
+)
 
 // effort is a field of OpenAI's API, and the variable of templates that has its value.
 const effort = "reasoning_effort"
@@ -52,6 +59,9 @@ func (s *Server) conversation(from source, left map[string]value) (*chat.Convers
 		return nil, err
 	}
 	c.Messages = jinja.NewList(list...)
+	if err := promptEnd(c, left); err != nil {
+		return nil, err
+	}
 	documents, err := objects(left, "documents")
 	if err != nil {
 		return nil, err
@@ -63,6 +73,35 @@ func (s *Server) conversation(from source, left map[string]value) (*chat.Convers
 		c.Documents = jinja.NewList(documents...)
 	}
 	return c, s.variables(c, left)
+}
+
+// promptEnd reads where the prompt ends: with the beginning of an answer, or without, or with the last message.
+func promptEnd(c *chat.Conversation, left map[string]value) (err error) {
+	add, said := left[addGeneration]
+	if said {
+		if c.AddGenerationPrompt, err = add.bool(); err != nil {
+			return err
+		}
+	}
+	open, wanted := left[continueFinal]
+	if wanted {
+		if c.ContinueFinalMessage, err = open.bool(); err != nil || !c.ContinueFinalMessage {
+			return err
+		}
+		if said && c.AddGenerationPrompt {
+			return invalid(open.name, "%s and %s are both true; want one of them", continueFinal, addGeneration)
+		}
+		c.AddGenerationPrompt = false
+		list := c.Messages.Items()
+		last := list[len(list)-1].(*jinja.Dict)
+		role, _ := textOf(last, "role")
+		_, isText := textOf(last, "content")
+		if calls, _ := last.Get("tool_calls"); role != "assistant" || !isText || calls != nil {
+			return invalid(open.name, "an answer continues a last message that is a text of the assistant; want one, "+
+				"or a message of the user after it")
+		}
+	}
+	return nil
 }
 
 // variables reads those of the template that a request sets.
@@ -79,6 +118,9 @@ func (s *Server) variables(c *chat.Conversation, left map[string]value) error {
 		}
 		c.Extra.Set(effort, text)
 	}
+	if err := s.thinking(c, left); err != nil {
+		return err
+	}
 	extra, err := fromJSON(left, "chat_template_kwargs")
 	if err != nil || extra == nil {
 		return err
@@ -89,7 +131,7 @@ func (s *Server) variables(c *chat.Conversation, left map[string]value) error {
 	}
 	for _, name := range given.Keys() {
 		param := "chat_template_kwargs." + name
-		if slices.Contains([]string{"messages", "tools", "documents", "add_generation_prompt"}, name) {
+		if slices.Contains([]string{"messages", "tools", "documents", addGeneration, continueFinal}, name) {
 			return invalid(param, "chat_template_kwargs has %s, which a request states separately", name)
 		}
 		if !s.chat.Mentions(name) {

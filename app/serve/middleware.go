@@ -33,9 +33,13 @@ func (s *Server) guarded(to route) http.Handler {
 			refuse(w, r, errHost)
 			return
 		}
+		if s.preflight(w, r, to.method) {
+			return
+		}
 		if s.key != nil && !to.open {
 			scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-			if !strings.EqualFold(scheme, "Bearer") || !s.key.is(strings.TrimSpace(given)) {
+			bearer := strings.EqualFold(scheme, "Bearer") && s.key.is(strings.TrimSpace(given))
+			if !bearer && !s.key.is(r.Header.Get("X-Api-Key")) {
 				refuse(w, r, errKey)
 				return
 			}
@@ -64,6 +68,7 @@ func (s *Server) watched(path string, h http.Handler) http.Handler {
 		w.Header().Set("X-Request-Id", rec.id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
+		s.allowOrigin(w, r)
 		defer func() {
 			if rec.free != nil {
 				rec.free()

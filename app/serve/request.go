@@ -18,10 +18,13 @@ import (
 
 // A request is what chat completions and completions ask for alike.
 type request struct {
+	model        string // the name that it calls the model by
 	stream       bool
 	includeUsage bool
 	most         int // tokens to decode; negative: not said
 	stops        []string
+	stopIDs      []int // tokens that end a text besides the model's own
+	least        int   // tokens before anything ends a text
 	ignoreEOS    bool
 	answers      int                 // to each prompt
 	echo         bool                // they begin with it
@@ -38,7 +41,9 @@ type request struct {
 }
 
 // asked is a request that says nothing yet.
-func (s *Server) asked() *request { return &request{options: s.sampling, answers: 1, most: -1} }
+func (s *Server) asked() *request {
+	return &request{model: s.called[0], options: s.sampling, answers: 1, most: -1}
+}
 
 // logprobs reports whether they are wanted.
 func (r *request) logprobs() bool { return r.options.LogProbs >= 0 }
@@ -73,6 +78,11 @@ var sharedFields = map[string]field{
 		r.ignoreEOS, err = v.bool()
 		return err
 	},
+	"stop_token_ids": stopIDs,
+	"min_tokens": func(_ *Server, r *request, v value) (err error) {
+		r.least, err = v.integer(0, math.MaxInt32)
+		return err
+	},
 	"logit_bias": logitBias,
 	"seed": func(_ *Server, r *request, v value) error {
 		var seed int64
@@ -80,7 +90,7 @@ var sharedFields = map[string]field{
 		r.options.Seed, r.seeded = uint64(seed), true
 		return err
 	},
-	"temperature": number(0, 2, func(o *sampling.Options) *float64 { return &o.Temperature }),
+	"temperature": number(0, 2, temperature),
 	"top_p":       number(0, 1, func(o *sampling.Options) *float64 { return &o.TopP }),
 	"top_k": func(_ *Server, r *request, v value) error {
 		k, err := v.integer(-1, math.MaxInt32)
@@ -107,17 +117,39 @@ func with(table, more map[string]field) map[string]field {
 	return all
 }
 
-func modelName(s *Server, _ *request, v value) error {
-	name, err := v.text()
-	if err == nil && name != s.model {
-		return &apiError{status: http.StatusNotFound, kind: kindRequest, code: "model_not_found", param: "model",
-			message: "the model " + strconv.Quote(v.cut(name)) + " is not served; this server has " +
-				strconv.Quote(s.model)}
+func modelName(s *Server, r *request, v value) (err error) {
+	if r.model, err = v.text(); err == nil && !slices.Contains(s.called, r.model) {
+		return s.noModel(r.model)
 	}
 	return err
 }
 
-func tolerated(*Server, *request, value) error { return nil }
+// noModel is what is wrong with a name that is not one of the model's.
+func (s *Server) noModel(name string) *apiError {
+	var own []string
+	for _, name := range s.called {
+		own = append(own, strconv.Quote(name))
+	}
+	return &apiError{status: http.StatusNotFound, kind: kindRequest, code: "model_not_found", param: "model",
+		message: "the model " + strconv.Quote(value{}.cut(name)) + " is not served; this server has " +
+			strings.Join(own, ", ")}
+}
+
+// tolerated is a field that changes no answer.
+func tolerated(s *Server, _ *request, v value) error {
+	s.hint(v.name)
+	return nil
+}
+
+// hint tells the log of a field that changes no answer, once for each name. A name is one that the server knows, and
+// never a text of a client.
+func (s *Server) hint(name string) {
+	if _, told := s.hints.LoadOrStore(name, true); !told {
+		s.log.Info("requests have a field that changes no answer here", "field", name)
+	}
+}
+
+func temperature(o *sampling.Options) *float64 { return &o.Temperature }
 
 // number is a field that is an option of sampling.
 func number(lo, hi float64, option func(*sampling.Options) *float64) field {
@@ -156,9 +188,27 @@ func stops(_ *Server, r *request, v value) error {
 	} else {
 		r.stops = all
 	}
+	return r.checkStops(v)
+}
+
+func (r *request) checkStops(v value) error {
 	for _, stop := range r.stops {
 		if stop == "" || len(stop) > maxStopBytes {
-			return invalid(v.name, "a string of stop has %d bytes; want 1 to %d", len(stop), maxStopBytes)
+			return invalid(v.name, "a string of %s has %d bytes; want 1 to %d", v.name, len(stop), maxStopBytes)
+		}
+	}
+	return nil
+}
+
+// stopIDs reads tokens that end a text, in front of which it ends.
+func stopIDs(s *Server, r *request, v value) (err error) {
+	const want = "a list of up to 16 token ids"
+	if r.stopIDs, err = list[int](v, maxStops, want); err != nil {
+		return err
+	}
+	for _, id := range r.stopIDs {
+		if vocab := s.engine.Limits().Vocab; id < 0 || id >= vocab {
+			return invalid(v.name, "%s has token %d; want ids from 0 to %d", v.name, id, vocab-1)
 		}
 	}
 	return nil
@@ -192,10 +242,10 @@ func logitBias(s *Server, r *request, v value) error {
 }
 
 // refusedFields are fields that other servers have and that would change the answer.
-var refusedFields = []string{"access_programs", "audio", "background_options", "context_management", "function_call",
-	"functions", "guided_choice", "guided_grammar", "guided_json", "guided_regex", "image", "min_tokens", "moderation",
-	"prompt_cache_options", "prompt_logprobs", "reasoning", "stop_token_ids", "typical_p", "verbosity",
-	"web_search_options"}
+var refusedFields = []string{"access_programs", "audio", "background_options", "container", "context_management",
+	"diagnostics", "function_call", "functions", "guided_choice", "guided_grammar", "guided_json", "guided_regex",
+	"image", "mcp_servers", "moderation", "prompt_cache_options", "prompt_logprobs", "reasoning", "typical_p",
+	"verbosity", "web_search_options"}
 
 func unknown(name string) *apiError {
 	if name == "prompt_embeds" {
@@ -239,6 +289,10 @@ func (r *request) read(s *Server, all map[string]value, table map[string]field, 
 	if _, said := all["stream_options"]; said && !r.stream {
 		return nil, invalid("stream_options", "stream_options goes with stream")
 	}
+	if r.most >= 0 && r.least > r.most {
+		return nil, invalid("min_tokens", "min_tokens is %d, and the answer has at most %d tokens; want no more",
+			r.least, r.most)
+	}
 	var wrong *sampling.OptionError
 	if err := r.options.Check(s.engine.Limits().Vocab); errors.As(err, &wrong) {
 		return nil, invalid(strings.ReplaceAll(wrong.Option, "-", "_"), "%v", wrong)
@@ -249,7 +303,7 @@ func (r *request) read(s *Server, all map[string]value, table map[string]field, 
 // body reads what a request has sent, within the time and the size that it may take.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		// also what keeps pages of other origins away: a browser asks before it sends this type for them
+		// also what keeps pages of origins that are not allowed away: a browser asks before it sends this type for them
 		return nil, &apiError{status: http.StatusUnsupportedMediaType, kind: kindRequest, code: "invalid_content_type",
 			message: "want Content-Type: application/json"}
 	}

@@ -108,7 +108,7 @@ func (s *Server) response(req *request, all map[string]value) response {
 	}
 	return response{ID: s.newID("resp_"), Object: "response", Created: s.now().Unix(), Status: statusInProgress,
 		Instructions: said("instructions", "null"), Most: said("max_output_tokens", "null"),
-		Metadata: said("metadata", "{}"), Model: s.model, Output: []outputItem{}, Parallel: !req.oneCall,
+		Metadata: said("metadata", "{}"), Model: req.model, Output: []outputItem{}, Parallel: !req.oneCall,
 		Reasoning: said("reasoning", `{"effort": null, "summary": null}`), Temperature: req.options.Temperature,
 		Text: said("text", `{"format": {"type": "text"}}`), ToolChoice: said("tool_choice", `"auto"`),
 		Tools: said("tools", "[]"), TopLogprobs: max(0, req.options.LogProbs),
@@ -301,7 +301,7 @@ func (f *responseForm) call(call reply.Call) {
 	f.add(item)
 }
 
-func (f *responseForm) closing(_ int, finish string) []event {
+func (f *responseForm) closing(_ int, finish, _ string) []event {
 	f.finish = finish // what the end says depends on what it has cost
 	return nil
 }
@@ -329,6 +329,8 @@ func (f *responseForm) ending(cost usage) []event {
 	f.tell(responseEvent{Type: "response." + status, Response: &f.response})
 	return f.take()
 }
+
+func (f *responseForm) ping() []event { return nil }
 
 // failed ends a stream. Of an item that is open there is no more.
 func (f *responseForm) failed(e *apiError) []event {

@@ -43,8 +43,14 @@ var responseFields = without(with(sharedFields, map[string]field{
 		return err
 	},
 	"top_logprobs": topLogprobs,
-	"store":        never("nothing is stored here"),
-	"background":   never("an answer comes with its request"),
+	"store": func(s *Server, _ *request, v value) error { // the answer says that nothing was stored
+		wanted, err := v.bool()
+		if wanted {
+			s.hint(v.name)
+		}
+		return err
+	},
+	"background": never("an answer comes with its request"),
 	"truncation": func(_ *Server, _ *request, v value) error {
 		if how, err := v.text(); err != nil || how != "disabled" {
 			return unsupported(v.name, `truncation %s is not supported: no item is left out; want "disabled", or none`,
@@ -137,7 +143,7 @@ func (s *Server) responseRequest(all map[string]value) (*request, *chatPrompt, r
 		err = askedLogprobs(req)
 	}
 	if err == nil {
-		err = asInChat(left)
+		err = s.asInChat(left)
 	}
 	if err != nil {
 		return nil, nil, response{}, err
@@ -150,15 +156,22 @@ func (s *Server) responseRequest(all map[string]value) (*request, *chatPrompt, r
 }
 
 // asInChat puts what responses say of tools and of thinking as chat completions say it.
-func asInChat(left map[string]value) (err error) {
+func (s *Server) asInChat(left map[string]value) (err error) {
 	if v, said := left["reasoning"]; said {
 		err := named(v, func(name string, member value) error {
 			switch name {
 			case "effort":
 				left[effort] = member
 				return nil
-			case "summary", "generate_summary":
-				return unsupported(member.name, "%s is not supported: a thought comes as it is; want none", member.name)
+			case "summary", "generate_summary": // a thought comes as it is, and the list of summaries is empty
+				word, err := member.text()
+				if err == nil && !slices.Contains([]string{"auto", "concise", "detailed"}, word) {
+					err = member.unexpected("auto, concise or detailed")
+				}
+				if err == nil {
+					s.hint(member.name)
+				}
+				return err
 			case "context", "mode":
 				return unsupported(member.name, "%s is not supported; want none", member.name)
 			}
@@ -169,7 +182,7 @@ func asInChat(left map[string]value) (err error) {
 		}
 	}
 	if v, said := left["tools"]; said {
-		if left["tools"], err = nestedTools(v); err != nil {
+		if left["tools"], err = s.nestedTools(v, responseTools); err != nil {
 			return err
 		}
 	}
@@ -192,24 +205,40 @@ type functionContents struct {
 	Strict      *bool           `json:"strict,omitempty"`
 }
 
-// nestedTools makes tools that are flat those of chat completions.
-func nestedTools(v value) (value, error) {
+// A toolForm is how an endpoint writes tools.
+type toolForm struct {
+	kind    string   // their type
+	untyped bool     // which need not be said
+	schema  string   // the member with the schema of the arguments
+	hints   []string // members that change nothing
+}
+
+// responseTools are tools as responses have them.
+var responseTools = toolForm{kind: "function", schema: "parameters"}
+
+// nestedTools makes tools of a form those of chat completions.
+func (s *Server) nestedTools(v value, form toolForm) (value, error) {
 	items, err := v.items(maxTools, "a list of objects")
 	if err != nil {
 		return v, err
 	}
 	tools := []function{}
 	for _, at := range items {
-		tool := function{}
+		tool, kind := function{Type: "function"}, form.kind
+		if all, err := members(at.raw); err == nil && (all["type"].raw != nil || !form.untyped) {
+			kind, _ = all["type"].text()
+		}
+		if kind != form.kind { // before members that go with that type
+			return v, unsupported(at.name+".type", "%s is of a type that is not supported; want %s", at.name, form.kind)
+		}
 		err := named(at, func(name string, member value) (err error) {
 			switch name {
 			case "type":
-				tool.Type, err = member.text()
 			case "name":
 				tool.Function.Name, err = member.text()
 			case "description":
 				tool.Function.Description, err = member.text()
-			case "parameters":
+			case form.schema:
 				tool.Function.Parameters = member.raw
 				err = named(member, func(string, value) error { return nil })
 			case "strict":
@@ -217,15 +246,16 @@ func nestedTools(v value) (value, error) {
 				strict, err = member.bool()
 				tool.Function.Strict = &strict
 			default:
-				err = unsupported(member.name, "%s is not supported; want none", member.name)
+				if slices.Contains(form.hints, name) {
+					s.hint(name)
+				} else {
+					err = unsupported(member.name, "%s is not supported; want none", member.name)
+				}
 			}
 			return err
 		})
 		if err != nil {
 			return v, err
-		}
-		if tool.Type != "function" {
-			return v, unsupported(at.name+".type", "%s is of a type that is not supported; want function", at.name)
 		}
 		if tool.Function.Name == "" {
 			return v, invalid(at.name+".name", "%s has no name", at.name)

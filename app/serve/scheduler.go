@@ -243,6 +243,8 @@ func (s *scheduler) step(ctx context.Context) {
 		case e.Given:
 		case g.sampler != nil:
 			s.engine.Replace(e.Sequence, token)
+		case g.going != nil:
+			s.engine.Allow(e.Sequence, g.allowed())
 		}
 	}
 	for _, g := range s.running {

@@ -1,6 +1,7 @@
-// Package serve serves one model over an OpenAI-compatible HTTP API: chat completions, responses, completions,
-// embeddings, the list of models, tokenization, health and metrics. [New] makes a server of an [Engine], a tokenizer
-// and a chat template; [Server.Take] gives it a [Port], and [Server.Serve] runs it until its context ends.
+// Package serve serves one model over HTTP, in the forms of OpenAI's API and of Anthropic's: chat completions,
+// responses, messages, completions, embeddings, the list of models, tokenization, health and metrics. [New] makes a
+// server of an [Engine], a tokenizer and a chat template; [Server.Take] gives it a [Port], and [Server.Serve] runs it
+// until its context ends.
 //
 // A request is parsed, rendered and encoded on its own goroutine. Only a few of these run at a time, which bounds the
 // cost of requests before admission. Then it waits in a bounded queue for the scheduler. Only the scheduler's goroutine
@@ -21,6 +22,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,20 +35,22 @@ import (
 
 // A Config configures a server.
 type Config struct {
-	Model     string // the name that requests call it by
+	Model     string   // the name that requests call it by
+	Aliases   []string // other names for it
 	Engine    Engine
 	Tokenizer *tokenizer.Tokenizer
 	Chat      *chat.Format     // nil: messages are refused
 	EOS       []int            // tokens after which a text ends
 	Sampling  sampling.Options // defaults of requests
 	APIKey    string           // required for /v1, /tokenize and /detokenize; empty: none
+	Origins   []string         // whose pages may use the server, or AnyOrigin; none: its own alone
 	Queue     int              // answers that may wait for the engine, from 0
 	Log       *slog.Logger
 }
 
 // A Server answers requests.
 type Server struct {
-	model     string
+	called    []string // names that requests call the model by, its own first
 	engine    Engine
 	tokenizer *tokenizer.Tokenizer
 	chat      *chat.Format
@@ -62,11 +66,13 @@ type Server struct {
 	scoring    chan struct{} // and one for tokens whose log-probabilities are computed
 	sampling   sampling.Options
 	key        *secret
+	origins    []string
 	local      bool // only this machine reaches the server, and requests need no key
 	log        *slog.Logger
 	scheduler  *scheduler
 	port       *Port // nil: none is taken
 	metrics    *metrics
+	hints      sync.Map // names of fields that the log has been told of
 	started    time.Time
 
 	maxBody      int64
@@ -91,9 +97,9 @@ const (
 
 // New returns a server whose scheduler is not running yet: [Server.Serve] starts it.
 func New(c Config) *Server {
-	s := &Server{model: c.Model, engine: c.Engine, tokenizer: c.Tokenizer, chat: c.Chat,
+	s := &Server{called: names(c.Model, c.Aliases), engine: c.Engine, tokenizer: c.Tokenizer, chat: c.Chat,
 		eos: c.EOS, sampling: c.Sampling,
-		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
+		key: newSecret(c.APIKey), origins: c.Origins, log: c.Log, metrics: newMetrics(), started: time.Now(),
 		maxBody: maxBody, maxRows: max(2, maxRowBytes/(4*c.Engine.Limits().Vocab)), pingEvery: pingEvery,
 		writeTimeout: writeTimeout, now: time.Now, newID: newID,
 		maskRoom: make(chan struct{}, background()), scoring: make(chan struct{}, background())}
@@ -117,6 +123,17 @@ func New(c Config) *Server {
 	return s
 }
 
+// names are those of the model, each once.
+func names(own string, others []string) []string {
+	all := []string{own}
+	for _, name := range others {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
 // background is the number of requests processed while the engine runs: half of the processors are left to it.
 func background() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
@@ -132,6 +149,8 @@ func (s *Server) routes() []route {
 	return []route{
 		{"/v1/chat/completions", http.MethodPost, false, s.chatCompletions},
 		{"/v1/responses", http.MethodPost, false, s.responses},
+		{messagesPath, http.MethodPost, false, s.createMessage},
+		{messagesPath + "/count_tokens", http.MethodPost, false, s.countTokens},
 		{"/v1/completions", http.MethodPost, false, s.completions},
 		{"/v1/embeddings", http.MethodPost, false, s.embeddings},
 		{"/v1/models", http.MethodGet, false, s.models},

@@ -37,8 +37,13 @@ func (s *stream) send(all []event) error {
 	return s.put(text)
 }
 
-// ping sends a comment, which keeps proxies from closing the connection.
-func (s *stream) ping() error { return s.put([]byte(": ping\n\n")) }
+// ping sends events that say nothing, or a comment, which keeps proxies from closing the connection.
+func (s *stream) ping(all []event) error {
+	if len(all) > 0 {
+		return s.send(all)
+	}
+	return s.put([]byte(": ping\n\n"))
+}
 
 func (s *stream) put(text []byte) error {
 	if !s.begun {
@@ -70,11 +75,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, from *outbox, f 
 				all = append(all, f.piece(d)...)
 			}
 			if d.finish != "" {
-				all = append(all, f.closing(d.answer, d.finish)...)
+				all = append(all, f.closing(d.answer, d.finish, d.stop)...)
 			}
 		}
 		return len(all) > 0, out.send(all)
-	}, s.pingEvery, out.ping)
+	}, s.pingEvery, func() error { return out.ping(f.ping()) })
 	if err == nil {
 		err = out.send(f.ending(recordOf(r).usage()))
 	}

@@ -3,7 +3,7 @@ package serve
 import (
 	"bytes"
 	"net/http"
-	"strconv"
+	"slices"
 )
 
 // A card is what the list of models says of one.
@@ -15,25 +15,29 @@ type card struct {
 	MaxLen  int    `json:"max_model_len"`
 }
 
-func (s *Server) card() card {
-	return card{s.model, "model", s.started.Unix(), "amkc", s.engine.Limits().MaxSeq}
+// card is that of a name of the model.
+func (s *Server) card(name string) card {
+	return card{name, "model", s.started.Unix(), "amkc", s.engine.Limits().MaxSeq}
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
+	var all []card
+	for _, name := range s.called {
+		all = append(all, s.card(name))
+	}
 	send(w, http.StatusOK, "application/json", marshal(struct {
 		Object string `json:"object"`
 		Data   []card `json:"data"`
-	}{"list", []card{s.card()}}))
+	}{"list", all}))
 }
 
 func (s *Server) oneModel(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("model")
-	if name != s.model {
-		refuse(w, r, &apiError{status: http.StatusNotFound, kind: kindRequest, code: "model_not_found", param: "model",
-			message: "this model is not served; this server has " + strconv.Quote(s.model)})
+	if !slices.Contains(s.called, name) {
+		refuse(w, r, s.noModel(name))
 		return
 	}
-	send(w, http.StatusOK, "application/json", marshal(s.card()))
+	send(w, http.StatusOK, "application/json", marshal(s.card(name)))
 }
 
 // health is 200 where a request would be decoded, and 503 where the server is shutting down or the last step failed.

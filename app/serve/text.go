@@ -15,6 +15,7 @@ type delta struct {
 	tokens []located // whose text is out with this delta; only where logprobs are wanted
 	so     int       // tokens of the answer so far
 	finish string    // stop or length, in the last delta alone
+	stop   string    // the stop string that was found, in that
 	state  []float32 // the last hidden state, where that is the answer
 }
 
@@ -78,19 +79,20 @@ func (w *writer) last(c *sampling.Choice) {
 	w.waiting = append(w.waiting, located{Choice: c, start: w.decoded, end: w.decoded, offset: w.chars})
 }
 
-// push takes a token. It returns what is certain, and whether a stop string was found.
-func (w *writer) push(c *sampling.Choice) (delta, bool) {
+// push takes a token. It returns what is certain, and whether a stop string was found: without stops none is looked for
+// in its text.
+func (w *writer) push(c *sampling.Choice, stops bool) (delta, bool) {
 	part := w.decoder.Push(c.ID)
 	if w.located {
 		w.waiting = append(w.waiting, located{Choice: c, start: w.decoded, end: w.decoded + len(part),
 			offset: w.chars})
 	}
-	return w.take(part)
+	return w.take(part, stops)
 }
 
 // end returns the rest of a text, and whether a stop string was found in that.
 func (w *writer) end() (delta, bool) {
-	d, found := w.take(w.decoder.Flush())
+	d, found := w.take(w.decoder.Flush(), true)
 	if !found {
 		rest := w.stop.Flush()
 		d.text += rest
@@ -101,10 +103,13 @@ func (w *writer) end() (delta, bool) {
 	return d, found
 }
 
-func (w *writer) take(part string) (delta, bool) {
+func (w *writer) take(part string, stops bool) (delta, bool) {
 	w.decoded += len(part)
 	w.chars += utf8.RuneCountInString(part)
-	text, found := w.stop.Push(part)
+	text, found := part, false
+	if stops {
+		text, found = w.stop.Push(part)
+	}
 	w.out += len(text)
 	d := delta{text: text}
 	for len(w.waiting) > 0 {
@@ -116,6 +121,7 @@ func (w *writer) take(part string) (delta, bool) {
 		w.waiting = w.waiting[1:]
 	}
 	if found {
+		d.stop = w.stop.Found
 		w.waiting = nil // their text is that of the stop string
 	}
 	return d, found

@@ -19,7 +19,8 @@ type chatPrompt struct {
 	ids   []int
 	plain bool // the answer is text alone, without a thought or calls
 
-	asWritten bool // a thought is text too
+	asWritten bool   // a thought is text too
+	begun     string // what the answer continues
 
 	tools       *reply.Tools // that the model may call; nil: none
 	forced      *reply.Forced
@@ -62,9 +63,9 @@ func (p *chatPrompt) reader(s *Server, one bool) answerReader {
 	case p.plain:
 		r = &reply.Reader{}
 	case p.asWritten:
-		r = s.reply.Reader(p.text, p.tools).AsWritten()
+		r = s.reply.Reader(p.text, p.tools).After(p.begun).AsWritten()
 	default:
-		r = s.reply.Reader(p.text, p.tools)
+		r = s.reply.Reader(p.text, p.tools).After(p.begun)
 	}
 	if one {
 		return &oneCallReader{answerReader: r}
@@ -86,6 +87,9 @@ func (s *Server) chatPrompt(from source, left map[string]value, plain bool) (*ch
 	}
 	p := &chatPrompt{field: from.field, plain: plain}
 	if err := s.tools(p, c, left); err != nil {
+		return nil, err
+	}
+	if err := p.ends(c, left); err != nil {
 		return nil, err
 	}
 	if p.text, err = s.render(p.field, c); err != nil {
@@ -117,9 +121,30 @@ func (s *Server) chatPrompt(from source, left map[string]value, plain bool) (*ch
 	return p, s.fits(p.field, p.ids)
 }
 
+// ends refuses what does not go with a prompt that ends otherwise than with the beginning of an answer.
+func (p *chatPrompt) ends(c *chat.Conversation, left map[string]value) error {
+	strict := p.tools != nil && slices.ContainsFunc(p.tools.All(), func(t reply.Tool) bool { return t.Strict })
+	switch {
+	case c.ContinueFinalMessage && (p.plain || p.tools != nil):
+		field := left[continueFinal].name
+		return unsupported(field, "an answer that continues the last message is not supported alongside tools or a "+
+			"format of the answer; want one of them, or tool_choice none")
+	case !c.ContinueFinalMessage && !c.AddGenerationPrompt && (p.forcedTools != nil || strict):
+		return unsupported(addGeneration, "%s false is not supported alongside tools that are strict, or a "+
+			"tool_choice that has the model call; want true, or none", addGeneration)
+	case c.ContinueFinalMessage:
+		list := c.Messages.Items()
+		p.begun, _ = textOf(list[len(list)-1].(*jinja.Dict), "content")
+	}
+	return nil
+}
+
 // render formats messages, which come from a field.
 func (s *Server) render(field string, c *chat.Conversation) (string, error) {
 	text, err := s.chat.Render(c, chat.Options{Now: s.now()})
+	if errors.Is(err, chat.ErrNotContinued) {
+		return "", unsupported(field, "an answer cannot continue the last message: %v", err)
+	}
 	if err != nil {
 		return "", invalid(field, "the chat template does not format the messages: %v", err)
 	}

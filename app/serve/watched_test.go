@@ -32,7 +32,7 @@ func TestAPIKey(t *testing.T) {
 			}
 			require.Equal(t, 401, status, r.path)
 			require.Equal(t, "Bearer", header.Get("WWW-Authenticate"))
-			require.Equal(t, "invalid_api_key", faultOf(t, body).Code)
+			require.Equal(t, "invalid_api_key", codeOf(t, r.path, body))
 		}
 	}
 	for _, right := range []string{"Bearer secret", "bearer secret"} {
