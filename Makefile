@@ -142,10 +142,11 @@ $(PUBLISHED)/bin/python:
 	$(PYTHON) -m venv $(PUBLISHED)
 	$(PUBLISHED)/bin/pip install --quiet --disable-pip-version-check transformers==5.23.0 jinja2==3.1.6
 
-# OpenAI's own clients, for Python and for Go, and the examples of theirs, against the server on the reference VM.
+# OpenAI's own clients, for Python and for Go, the examples of theirs, and Anthropic's client for Python, against the
+# server on the reference VM.
 OPENAI := .openai/bin/python
 openai: $(OPENAI)
-	AMKC_OPENAI=$(CURDIR)/$(OPENAI) AMKC_OPENAI_GO=1 go test ./app/serve -run OpenAI -count 1 -v
+	AMKC_OPENAI=$(CURDIR)/$(OPENAI) AMKC_OPENAI_GO=1 go test ./app/serve -run 'OpenAI|Anthropic' -count 1 -v
 
 # The page of the server in a browser: in the one that AMKC_BROWSER names, or in Debian's Chromium, which is fetched (100
 # MB) and unpacked into a folder that git ignores.
@@ -159,7 +160,8 @@ $(CURDIR)/$(BROWSER):
 
 $(OPENAI):
 	$(PYTHON) -m venv .openai
-	.openai/bin/pip install --quiet --disable-pip-version-check 'openai[aiohttp]==3.57.0'
+	.openai/bin/pip install --quiet --disable-pip-version-check 'openai[aiohttp]==3.57.0' \
+		'anthropic==2.14.0'
 
 $(ENGINES):
 	$(PYTHON) -m venv .engines

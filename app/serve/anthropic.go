@@ -46,6 +46,12 @@ var anthropicFields = with(without(with(sharedFields, countFields), "stop", "n",
 		}
 		return err
 	},
+	"thread": func(_ *Server, _ *request, v value) error {
+		e := unsupported(v.name, "thread is not supported, as nothing is stored here; want messages with all of the "+
+			"conversation")
+		e.code = "thread_unsupported_request" // at which Anthropic's clients send all of it
+		return e
+	},
 	"inference_geo":   tolerated,
 	"user_profile_id": tolerated,
 })

@@ -305,12 +305,19 @@ func TestMessageFormat(t *testing.T) {
 	require.JSONEq(t, `{"a": 1}`, *m.Content[0].Text)
 }
 
-// anthropicFault is an error of the Messages API.
-func anthropicFault(t testing.TB, body string) (kind, message string) {
+// A messageFault is an error of the Messages API.
+type messageFault struct {
+	Type, Message string
+	Details       struct {
+		Code string `json:"error_code"`
+	}
+}
+
+func anthropicFault(t testing.TB, body string) messageFault {
 	t.Helper()
 	var out struct {
 		Type  string
-		Error struct{ Type, Message string }
+		Error messageFault
 		ID    string `json:"request_id"`
 	}
 	dec := json.NewDecoder(strings.NewReader(body))
@@ -318,25 +325,17 @@ func anthropicFault(t testing.TB, body string) (kind, message string) {
 	require.NoError(t, dec.Decode(&out), body)
 	require.Equal(t, "error", out.Type)
 	require.NotEmpty(t, out.Error.Message)
-	return out.Error.Type, out.Error.Message
+	require.NotEmpty(t, out.Error.Details.Code)
+	return out.Error
 }
 
-// codeOf is the code of an error at a path. Anthropic's errors have a type instead, and say the rest in their message.
+// codeOf is the code of an error at a path.
 func codeOf(t testing.TB, path, body string) string {
 	t.Helper()
-	if !strings.HasPrefix(path, messagesPath) {
-		return faultOf(t, body).Code
+	if strings.HasPrefix(path, messagesPath) {
+		return anthropicFault(t, body).Details.Code
 	}
-	kind, message := anthropicFault(t, body)
-	for code, said := range map[string][2]string{"queue_full": {"rate_limit_error", ""},
-		"loading": {"overloaded_error", ""}, "invalid_api_key": {"authentication_error", ""},
-		"unknown_parameter": {kindRequest, "there is no field"}, "unsupported_parameter": {kindRequest,
-			"is not supported"}} {
-		if kind == said[0] && strings.Contains(message, said[1]) {
-			return code
-		}
-	}
-	return kind
+	return faultOf(t, body).Code
 }
 
 // Whatever is wrong is said in the form of Anthropic's errors, with what would be accepted.
@@ -386,6 +385,7 @@ func TestMessageRefusals(t *testing.T) {
 		{ask + `, "stop": "x"`, `there is no field "stop"`},
 		{ask + `, "n": 2`, `there is no field "n"`},
 		{ask + `, "metadata": {"x": "u"}`, `there is no field "metadata.x"`},
+		{ask + `, "thread": {"type": "create"}`, "thread is not supported, as nothing is stored here"},
 		{ask + `, "container": "c"`, "container is not supported"},
 		{ask + `, "mcp_servers": []`, "mcp_servers is not supported"},
 		{ask + `, "thinking": {"type": "between_tools"}`, `thinking of type "between_tools" is not supported`},
@@ -405,9 +405,9 @@ func TestMessageRefusals(t *testing.T) {
 	} {
 		status, body := s.post(t, messagesPath, `{`+c.fields+`}`)
 		require.Equal(t, 400, status, "%s: %s", c.fields, body)
-		kind, message := anthropicFault(t, body)
-		require.Equal(t, kindRequest, kind)
-		require.Contains(t, message, c.want, c.fields)
+		f := anthropicFault(t, body)
+		require.Equal(t, kindRequest, f.Type)
+		require.Contains(t, f.Message, c.want, c.fields)
 	}
 	// Clients tell errors apart by their status and type.
 	keyed := newTest(says(t, "x"), func(c *Config) { c.APIKey = "k" }).start(t)
@@ -431,8 +431,7 @@ func TestMessageRefusals(t *testing.T) {
 	} {
 		status, header, body := c.s.send(t, c.method, c.path, c.body, c.header)
 		require.Equal(t, c.status, status, body)
-		kind, _ := anthropicFault(t, body)
-		require.Equal(t, c.kind, kind)
+		require.Equal(t, c.kind, anthropicFault(t, body).Type)
 		require.Contains(t, body, `"request_id":"`+header.Get("X-Request-Id")+`"`)
 	}
 }
@@ -455,8 +454,7 @@ func TestMessageFails(t *testing.T) {
 	require.NotContains(t, got, errBusy.Error())
 	status, got = s.post(t, messagesPath, `{`+ask+`, "stream": true}`)
 	require.Equal(t, 500, status)
-	kind, _ := anthropicFault(t, got)
-	require.Equal(t, "api_error", kind)
+	require.Equal(t, "api_error", anthropicFault(t, got).Type)
 
 	synctest.Test(t, func(t *testing.T) {
 		e := says(t, "x")

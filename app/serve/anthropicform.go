@@ -252,9 +252,13 @@ var anthropicKinds = map[int]string{
 
 // anthropicBody is the error as the Messages API has it. id is that of the request; empty: it is not said.
 func (e *apiError) anthropicBody(id string) []byte {
+	type details struct {
+		Code string `json:"error_code"`
+	}
 	type fields struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
+		Type    string  `json:"type"`
+		Message string  `json:"message"`
+		Details details `json:"details"`
 	}
 	kind, known := anthropicKinds[e.status]
 	if !known {
@@ -264,5 +268,5 @@ func (e *apiError) anthropicBody(id string) []byte {
 		Type  string `json:"type"`
 		Error fields `json:"error"`
 		ID    string `json:"request_id,omitempty"`
-	}{"error", fields{kind, e.message}, id})
+	}{"error", fields{kind, e.message, details{e.code}}, id})
 }

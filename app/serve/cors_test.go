@@ -34,7 +34,8 @@ func from(origin string, more ...string) http.Header {
 // Pages of other origins read no answer unless they are allowed to, and a browser that asks is told.
 func TestOrigins(t *testing.T) {
 	const page, other = "https://app.example", "https://other.example"
-	asks := []string{"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,x-api-key"}
+	asks := []string{"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers",
+		"content-type,x-api-key"}
 	paths := strings.NewReplacer("{$}", "", "{model...}", "m")
 	for _, c := range []struct {
 		origins []string
@@ -57,8 +58,8 @@ func TestOrigins(t *testing.T) {
 				require.Equal(t, "content-type,x-api-key", header.Get("Access-Control-Allow-Headers"))
 				require.Equal(t, route.method, header.Get("Access-Control-Allow-Methods"))
 			}
-			require.Equal(t, len(c.origins) > 0 && c.origins[0] != "*", strings.Contains(strings.Join(header["Vary"], ","),
-				"Origin"))
+			vary := strings.Join(header["Vary"], ",")
+			require.Equal(t, len(c.origins) > 0 && c.origins[0] != "*", strings.Contains(vary, "Origin"))
 		}
 		// Errors can be read as well.
 		status, header, _ := s.send(t, http.MethodPost, "/v1/completions", `{"prompt": "x"}`, from(c.origin))
@@ -71,9 +72,10 @@ func TestOrigins(t *testing.T) {
 		require.Equal(t, len(c.origins) > 0, header.Get("Access-Control-Expose-Headers") != "")
 		require.Empty(t, header.Get("Access-Control-Allow-Credentials"))
 	}
-	// A browser does not ask in front of a body that is no JSON, which is refused.
+	// A browser does not ask in front of a body that is not JSON, which is refused.
 	s := newTest(says(t, "x"), func(config *Config) { config.Origins = []string{page} }).start(t)
-	status, _, _ := s.send(t, http.MethodPost, "/v1/completions", `{"prompt": "x"}`, from(other, "Content-Type", "text/plain"))
+	status, _, _ := s.send(t, http.MethodPost, "/v1/completions", `{"prompt": "x"}`,
+		from(other, "Content-Type", "text/plain"))
 	require.Equal(t, 415, status)
 	status, _, _ = s.send(t, http.MethodOptions, "/v1/completions", "", from(page))
 	require.Equal(t, 405, status, "nobody asks what a page may do")
