@@ -61,6 +61,6 @@ func TestChatInterrupted(t *testing.T) {
 	hosttest.Write(t, dir, chat.TemplateFile, []byte(chatTemplate))
 	defer interrupts()()
 	code, _, stderr := run(t, dir, "hi\nagain\n", "chat")
-	require.Equal(t, 2, code)
+	require.Equal(t, 130, code)
 	require.Contains(t, stderr, "fake: error: interrupted\n")
 }

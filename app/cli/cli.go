@@ -2,7 +2,7 @@
 // alongside the executable.
 //
 // Results go to stdout; errors and progress go to stderr, progress on a terminal only. Exit codes: 0 success; 1 the
-// input is at fault, or check found differences; 2 bad usage or a broken environment.
+// input is at fault, or check found differences; 2 bad usage or a broken environment; 130 interrupted.
 //
 // The package is copied into every emitted launcher. Test internal/layering lists what it may import.
 package cli

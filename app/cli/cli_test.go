@@ -343,6 +343,6 @@ func TestInterrupt(t *testing.T) {
 	dir := build(t, "hang_at=5")
 	defer interrupts()()
 	code, _, stderr := run(t, dir, "", "run", "--prompt-ids", "1")
-	require.Equal(t, 2, code)
+	require.Equal(t, 130, code)
 	require.Equal(t, "fake: error: interrupted\n", stderr)
 }

@@ -24,6 +24,8 @@ const (
 	exitOK     = 0
 	exitInput  = 1
 	exitBroken = 2
+
+	exitInterrupted = 130 // as of a process that Ctrl-C ends
 )
 
 // A failure is a result that is not a success, and has been printed.
@@ -55,8 +57,11 @@ func (c *command) report(err error) int {
 	return exitCode(err)
 }
 
-// exitCode tells input at fault from everything else.
+// exitCode tells an interrupt and input at fault from everything else.
 func exitCode(err error) int {
+	if errors.Is(err, errInterrupted) {
+		return exitInterrupted
+	}
 	var (
 		build       *host.BuildError
 		position    *host.PositionError

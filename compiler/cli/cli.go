@@ -3,7 +3,7 @@
 //
 // Results go to stdout and everything else to stderr. With --json, stdout has one versioned object and stderr one
 // object per diagnostic. Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a
-// broken environment.
+// broken environment; 130 interrupted.
 //
 // It parses, calls and prints. Code that is useful without a command line belongs in package compiler or below. It may
 // import every package of amkc except cmd, and only cmd may import it. Nothing here ends the process or keeps state

@@ -135,7 +135,7 @@ func TestExitCodes(t *testing.T) {
 	require.Equal(t, 2, exitCode(diag.Errorf(codeUsage, "", "")))
 	require.Equal(t, 2, exitCode(diag.List{diag.Errorf(codePrompt, "", ""), diag.Errorf(codeOutput, "", "")}))
 	require.Equal(t, 2, exitCode(errors.New("nobody foresaw this")))
-	require.Equal(t, 2, exitCode(context.Canceled))
+	require.Equal(t, 130, exitCode(context.Canceled))
 	for id, broken := range exitsWith2 {
 		code := diag.Lookup(id)
 		require.NotNil(t, code, id)

@@ -106,8 +106,8 @@ func asList(pos string, err error) diag.List {
 	return list
 }
 
-// exitCode is 0 without an error, 2 for bad usage and a broken environment, and 1 for everything that is the input's
-// fault.
+// exitCode is 0 without an error, 130 after an interrupt, as of a process that Ctrl-C ends, 2 for bad usage and a broken
+// environment, and 1 for everything that is the input's fault.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
@@ -116,6 +116,9 @@ func exitCode(err error) int {
 		return 1
 	}
 	for _, d := range asList("", err).Errors() {
+		if d.Code == codeInterrupted.ID {
+			return 130
+		}
 		broken, listed := exitsWith2[d.Code]
 		if broken || !listed && strings.HasPrefix(d.Code, "AMK5") {
 			return 2
