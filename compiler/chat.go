@@ -30,16 +30,26 @@ func Messages(dir, name string, data []byte, now time.Time) (string, error) {
 	return prompt, nil
 }
 
-// ChatFormat reads the chat templates of a model or a build. The error is a diagnostic.
+// ChatFormat reads the chat templates of a model or a build. The error is a diagnostic, also where there are none.
 func ChatFormat(dir string) (*chat.Format, error) {
+	format, err := ConversationFormat(dir)
+	if format == nil && err == nil {
+		return nil, diag.Errorf(codeChat, dir, "%s", noTemplate(dir)).With(
+			"amkc run --prompt decodes after a text as it is")
+	}
+	return format, err
+}
+
+// ConversationFormat reads the chat templates of a model or a build. It returns nil where there are none: such a model
+// continues text. The error is a diagnostic.
+func ConversationFormat(dir string) (*chat.Format, error) {
 	format, err := chat.Load(dir)
 	var bad *chat.FileError
 	switch {
 	case err == nil:
 		return format, nil
 	case errors.Is(err, chat.ErrNone):
-		return nil, diag.Errorf(codeChat, dir, "%s", noTemplate(dir)).With(
-			"amkc run --prompt decodes after a text as it is")
+		return nil, nil
 	case errors.As(err, &bad):
 		return nil, diag.Errorf(codeTemplate, bad.Path, "%s", strings.TrimPrefix(bad.Error(), bad.Path+": "))
 	}

@@ -24,8 +24,8 @@ func TestDeviceSources(t *testing.T) {
 	}
 }
 
-// A launcher builds from these sources, the standard library, purego and the normalization of x/text alone: purego is
-// for the driver, and normalization for the tokenizer.
+// A launcher builds from these sources, the standard library, and few packages of other modules, each of which one
+// package imports.
 func TestHostSourcesImportNothingElse(t *testing.T) {
 	src := HostSources()
 	for _, name := range []string{"driver/device.go", "host/session.go", "app/chrometrace/chrometrace.go",
@@ -49,17 +49,18 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 			switch {
 			case dotted && !strings.Contains(folder, "/"):
 				user, known := map[string]string{"github.com/ebitengine/purego": "driver/",
-					"golang.org/x/text/unicode/norm": "text/tokenizer/"}[imported]
+					"github.com/reeflective/readline": "app/editor/",
+					"golang.org/x/text/unicode/norm":  "text/tokenizer/"}[imported]
 				require.True(t, known && strings.HasPrefix(name, user), "%s imports %s", name, imported)
 			case strings.HasPrefix(imported, "amkc/"):
 				below, found := Below(imported)
 				require.True(t, found, "%s imports %s", name, imported)
 				require.Contains(t, []string{
-					"app/chrometrace", "app/dialogue", "app/engine", "app/front", "app/library", "app/library/capi",
-					"app/prompts", "app/report", "app/serve", "driver", "host", "infile", "outfile", "printable",
-					"progress", "shape", "text/chat", "text/draft", "text/grammar", "text/jinja",
-					"text/reply", "text/sampling", "text/stopping", "text/tokenizer", "text/tokenizer/chars",
-					"text/tokenizer/regex"}, below)
+					"app/chrometrace", "app/dialogue", "app/editor", "app/engine", "app/front", "app/library",
+					"app/library/capi", "app/prompts", "app/report", "app/serve", "driver", "host", "infile",
+					"outfile", "printable", "progress", "shape", "text/chat", "text/draft", "text/grammar",
+					"text/jinja", "text/reply", "text/sampling", "text/stopping", "text/tokenizer",
+					"text/tokenizer/chars", "text/tokenizer/regex"}, below)
 			}
 		}
 	}

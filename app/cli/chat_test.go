@@ -14,14 +14,17 @@ import (
 func TestChat(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := build(t, "")
-	code, out, stderr := run(t, dir, "hi\n", "chat")
-	require.Equal(t, 1, code)
-	require.Empty(t, out)
-	require.Contains(t, stderr, "the model came without a chat template; give the whole prompt with run --prompt")
+	// Without a template the model continues a text, as run does.
+	code, out, stderr := run(t, dir, "hi\n", "chat", "--greedy", "--max-tokens", "3")
+	require.Zero(t, code, stderr)
+	require.Equal(t, "the model has no chat template: it continues what you type, by up to 3 tokens (--max-tokens)\n"+
+		"the answer was cut after 3 tokens (--max-tokens)\n", stderr)
+	_, continued, _ := run(t, dir, "", "run", "--prompt", "hi", "--max-tokens", "3")
+	require.Equal(t, continued, "hi"+out)
 
 	hosttest.Write(t, dir, chat.TemplateFile, []byte(chatTemplate))
 	hosttest.Write(t, dir, chat.ConfigFile, []byte(`{"bos_token": "<|begin_of_text|>"}`))
-	code, out, stderr = run(t, dir, "hi\nagain\n", "chat", "--max-tokens", "3", "--stats")
+	code, out, stderr = run(t, dir, "hi\nagain\n", "chat", "--greedy", "--max-tokens", "3", "--stats")
 	require.Zero(t, code, stderr)
 	require.Equal(t, 2, strings.Count(stderr, "the answer was cut after 3 tokens (--max-tokens)\n"))
 	require.Regexp(t, `(?m)^0 tokens kept, \d+ read at [\d.]+ per second, 3 written`, stderr)
@@ -37,11 +40,17 @@ func TestChat(t *testing.T) {
 		says  string
 	}{
 		{1, "hi\n", []string{"--system", "be short"}, "with a system message: line 1: no system"},
-		{1, strings.Repeat("word ", 200), nil, "fake: error: the context is full: the conversation"},
-		{1, "/help\n", nil, "there is no command /help; /clear begins anew"},
+		{1, strings.Repeat("word ", 200), nil, "fake: error: the context is too small: the message takes"},
+		{1, "/hepl\n", nil, "there is no command /hepl; want one of /help, /clear"},
+		{1, "hi\n", []string{"--think"}, "no switch for thinking; want neither --think nor --no-think"},
+		{1, "hi\n", []string{"--chat-template-kwargs", `{"tone": 1}`}, `has no variable "tone"`},
 		{2, "", []string{"--json"}, "want run --messages FILE --json"},
-		{2, "", []string{"--max-tokens", "-1"}, "at least 1 is needed"},
-		{2, "", []string{"--top-p", "0.5"}, "chat: --top-p is for drawing tokens"},
+		{2, "", []string{"--max-tokens", "-1"}, "want a whole number from 1 to"},
+		{2, "", []string{"--greedy", "--top-p", "0.5"}, "chat: --top-p is for drawing tokens; want no --greedy"},
+		{2, "", []string{"--greedy", "--temperature", "1"}, "--greedy and --temperature exclude each other"},
+		{2, "", []string{"--think", "--no-think"}, "--think and --no-think exclude each other"},
+		{2, "", []string{"--chat-template-kwargs", "[]"}, `want an object in JSON, as {"enable_thinking": false}`},
+		{2, "", []string{"--chat-template-kwargs", `{"messages": 1}`}, `has "messages", which is set separately`},
 		{2, "", []string{"--logprobs", "1"}, "flag provided but not defined: --logprobs"},
 	} {
 		code, _, stderr := run(t, dir, c.stdin, append([]string{"chat"}, c.args...)...)
@@ -52,6 +61,20 @@ func TestChat(t *testing.T) {
 	require.Zero(t, code, stderr)
 	_, again, _ := run(t, dir, "hi\n", "chat", "--max-tokens", "3", "--temperature", "9", "--seed", "1")
 	require.Equal(t, drawn, again)
+
+	// Tokens are drawn as the model says, without a flag.
+	hosttest.Write(t, dir, "generation_config.json", []byte(`{"do_sample": true, "temperature": 9}`))
+	_, again, _ = run(t, dir, "hi\n", "chat", "--max-tokens", "3", "--seed", "1")
+	require.Equal(t, drawn, again)
+	hosttest.Write(t, dir, "generation_config.json", []byte(`{"do_sample": false}`))
+	_, again, _ = run(t, dir, "hi\n", "chat", "--max-tokens", "3")
+	_, out, _ = run(t, dir, "hi\n", "chat", "--max-tokens", "3", "--greedy")
+	require.Equal(t, out, again)
+	hosttest.Write(t, dir, "generation_config.json", []byte(`{"num_beams": 2}`))
+	_, out, stderr = run(t, dir, "hi\n", "chat", "--max-tokens", "3", "--seed", "1", "--temperature", "9")
+	require.Equal(t, drawn, out)
+	require.Contains(t, stderr, "num_beams is 2, which is not supported; tokens are drawn without it, "+
+		"by default at temperature 1\n")
 }
 
 // Nobody sits at a pipe: a Ctrl-C ends the conversation, and leaves the GPU clean.

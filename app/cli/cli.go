@@ -39,7 +39,7 @@ type verb struct {
 
 var verbs = []verb{
 	{"run", "decode from a prompt and print the text as it comes", (*command).runPrompt},
-	{"chat", "talk with the model, line by line", (*command).chat},
+	{"chat", "talk with the model", (*command).chat},
 	{"serve", "serve an OpenAI-compatible HTTP API", (*command).serve},
 	{"bench", "check, then measure the latency of a token", (*command).bench},
 	{"check", "compare the megakernel with the plain kernels of the build", (*command).check},

@@ -210,6 +210,16 @@ func checked(ids []int, err error) ([]int, error) {
 	return ids, nil
 }
 
+// format reads the chat templates of the build.
+func (c *command) format() (*chat.Format, error) {
+	format, err := chat.Load(c.dir)
+	if errors.Is(err, chat.ErrNone) {
+		return nil, &host.BuildError{Path: c.dir, What: "the model came without a chat template",
+			Remedy: "give the whole prompt with run --prompt"}
+	}
+	return format, err
+}
+
 // encodeMessages turns a file of messages into ids by the model's chat template, which writes every special token that
 // the prompt has.
 func (c *command) encodeMessages(tok *tokenizer.Tokenizer, tokErr error, path string) ([]int, error) {

@@ -1,5 +1,6 @@
-// Package dialogue holds a conversation with a model in a terminal, or line by line in a pipe. Each line is a message;
-// the chat template makes a prompt of the conversation, and the answer is printed as it comes.
+// Package dialogue holds a conversation with a model in a terminal, or line by line in a pipe. The chat template makes
+// a prompt of the conversation, and the answer is printed as it comes. A model without a template continues the text of
+// the conversation. When the context is full the oldest turns are dropped, and the user is told.
 //
 // The cache is kept from turn to turn: of a prompt, what it has in common with the ids that the decoder holds is not
 // decoded again. What the model writes goes into a file or a pipe byte for byte, and to a terminal with everything
@@ -12,6 +13,7 @@ package dialogue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,20 +45,27 @@ type Decoder interface {
 // Config configures a conversation.
 type Config struct {
 	Tokenizer *tokenizer.Tokenizer
-	Format    *chat.Format
+	Format    *chat.Format     // nil: the model has no chat template, and continues text
 	Stops     []int            // ids after which an answer ends
 	Sampling  sampling.Options // how tokens are chosen
 	System    string           // a first message that says how to answer; empty for none
-	MaxTokens int              // of an answer; 0: as many as there are positions for
+	Think     *bool            // whether the model is to think before it answers; nil: as the template has it
+	Variables *jinja.Dict      // of the template; may be nil
+	MaxTokens int              // of an answer; 0: as many as there are positions for, or Continued without a template
 	Stats     bool             // say after each answer how fast it was
 	Quiet     bool             // say nothing but what went wrong
 	Now       time.Time        // the date that templates print, for all of the conversation
 
-	In          io.Reader
+	In          io.Reader // each line is a message
+	Editor      Editor    // messages come from here instead, where it is not nil
 	Out, Err    io.Writer
 	Interrupts  <-chan os.Signal // each stops an answer; at the prompt the second in a row ends the conversation
 	Interactive bool             // somebody sits there: there is a prompt, and what goes wrong is said and not the end
 }
+
+// Continued is how many tokens a model without a chat template writes after a message, unless it is told: few such
+// models end a text themselves.
+const Continued = 256
 
 // An Error is a message that cannot be answered. It was printed if the conversation is interactive, and ends it if not.
 type Error struct{ What string }
@@ -69,7 +78,8 @@ type Dialogue struct {
 	messages []jinja.Value
 	shown    bool // Out is a terminal
 	reply    *reply.Format
-	marks    []int // special tokens around thoughts
+	marks    []int  // special tokens around thoughts
+	thinking string // the variable of the template that turns thinking on and off; empty: it has none
 
 	decoder       Decoder
 	vocab, maxSeq int
@@ -77,12 +87,23 @@ type Dialogue struct {
 	last          *stats
 }
 
-// New returns an empty conversation. It refuses a template that does not format one, or leaves the system message out,
-// before a model is loaded for it: *Error.
+// New returns an empty conversation. What the template does not support is refused before a model is loaded for it:
+// *Error.
 func New(c Config) (*Dialogue, error) {
-	d := &Dialogue{Config: c, shown: progress.IsTerminal(c.Out), reply: reply.Of(c.Format)}
+	d := &Dialogue{Config: c, shown: progress.IsTerminal(c.Out)}
+	if c.Format == nil {
+		return d.withoutTemplate()
+	}
+	d.reply = reply.Of(c.Format)
 	d.marks = d.reply.Shown(c.Tokenizer, false)
 	d.clear()
+	if c.Variables != nil {
+		for _, name := range c.Variables.Keys() {
+			if !c.Format.Mentions(name) {
+				return nil, &Error{fmt.Sprintf("the chat template of the model has no variable %q", name)}
+			}
+		}
+	}
 	const hello = "hello"
 	text, err := d.render(append(d.messages, message("user", hello)))
 	switch system := strings.TrimSpace(c.System); {
@@ -96,7 +117,51 @@ func New(c Config) (*Dialogue, error) {
 	case !strings.Contains(text, hello):
 		return nil, &Error{"the chat template of the model leaves out what the user says"}
 	}
+	if d.thinking = d.findSwitch(hello); d.thinking == "" && c.Think != nil {
+		return nil, &Error{noSwitch + "; want neither --think nor --no-think"}
+	}
 	return d, nil
+}
+
+// withoutTemplate refuses what a template would be needed for.
+func (d *Dialogue) withoutTemplate() (*Dialogue, error) {
+	for name, wanted := range map[string]bool{"system message": d.System != "", "switch for thinking": d.Think != nil,
+		"variables": d.Variables != nil} {
+		if wanted {
+			return nil, &Error{"the model has no chat template, and so no " + name}
+		}
+	}
+	d.reply = reply.Of(chat.New(nil, nil))
+	if d.MaxTokens == 0 {
+		d.MaxTokens = Continued
+	}
+	return d, nil
+}
+
+const noSwitch = "the chat template of the model has no switch for thinking"
+
+// switches are the variables by which templates turn thinking on and off.
+var switches = []string{"enable_thinking", "thinking"}
+
+// findSwitch returns the variable that changes the prompt of a message, empty if none does.
+func (d *Dialogue) findSwitch(text string) string {
+	for _, name := range switches {
+		if !d.Format.Mentions(name) {
+			continue
+		}
+		var prompts [2]string
+		for i, on := range []bool{false, true} {
+			prompt, err := d.renderWith(append(d.messages, message("user", text)), name, on)
+			if err != nil {
+				return ""
+			}
+			prompts[i] = prompt
+		}
+		if prompts[0] != prompts[1] {
+			return name
+		}
+	}
+	return ""
 }
 
 // clear begins the conversation anew. What the decoder holds of the old one stays, for the beginning is the same.
@@ -116,82 +181,191 @@ func message(role, content string) *jinja.Dict {
 
 // render returns the prompt that the messages make.
 func (d *Dialogue) render(messages []jinja.Value) (string, error) {
-	return d.Format.Render(&chat.Conversation{Messages: jinja.NewList(messages...), AddGenerationPrompt: true},
-		chat.Options{Now: d.Now})
+	if d.Think == nil {
+		return d.renderWith(messages, "", false)
+	}
+	return d.renderWith(messages, d.thinking, *d.Think)
 }
 
-// commands are the lines that are not messages.
-const commands = "/clear begins anew, /stats says how fast the last answer was"
+// renderWith renders messages with a variable of the template besides those of the configuration; empty: none.
+func (d *Dialogue) renderWith(messages []jinja.Value, name string, on bool) (string, error) {
+	if d.Format == nil {
+		return continued(messages), nil
+	}
+	variables := &jinja.Dict{}
+	if d.Variables != nil {
+		for _, name := range d.Variables.Keys() {
+			v, _ := d.Variables.Get(name)
+			variables.Set(name, v)
+		}
+	}
+	if name != "" {
+		variables.Set(name, on)
+	}
+	return d.Format.Render(&chat.Conversation{Messages: jinja.NewList(messages...), AddGenerationPrompt: true,
+		Extra: variables}, chat.Options{Now: d.Now})
+}
 
-// Run answers line after line, until the input ends or the user ends the conversation. The decoder is at position 0,
-// has vocab tokens and maxSeq positions. Errors are *Error where nobody sits there, those of the decoder and of the
+// continued is the text that messages make where there is no template. A message begins a line of its own.
+func continued(messages []jinja.Value) string {
+	var text strings.Builder
+	for _, m := range messages {
+		role, _ := m.(*jinja.Dict).Get("role")
+		content, _ := m.(*jinja.Dict).Get("content")
+		if said := text.String(); role == "user" && said != "" && !strings.HasSuffix(said, "\n") {
+			text.WriteByte('\n')
+		}
+		text.WriteString(content.(string))
+	}
+	return text.String()
+}
+
+// Run answers message after message, until the input ends or the user ends the conversation. The decoder is at position
+// 0, has vocab tokens and maxSeq positions. Errors are *Error where nobody sits there, those of the decoder and of the
 // streams, and the cause of a cancelled context.
 func (d *Dialogue) Run(ctx context.Context, decoder Decoder, vocab, maxSeq int) error {
 	d.decoder, d.vocab, d.maxSeq = decoder, vocab, maxSeq
-	if d.Interactive {
-		d.note("a line is a message; " + commands + "; Ctrl-C stops an answer, Ctrl-D ends")
+	if d.Format == nil {
+		d.note(fmt.Sprintf("the model has no chat template: it continues what you type, by up to %d tokens "+
+			"(--max-tokens)", d.MaxTokens))
 	}
-	in := readLines(d.In)
-	defer in.stop()
+	if d.Interactive {
+		d.note("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends")
+	}
+	in := newInput(lines(d.In))
+	if d.Editor != nil {
+		in = newInput(d.Editor.Read)
+	}
 	for {
-		line, err := d.ask(ctx, in)
-		if err != nil || line == nil {
+		text, err := d.ask(ctx, in)
+		if err != nil || text == nil {
 			return err
 		}
-		if err := d.take(ctx, strings.TrimSpace(*line)); err != nil {
+		if more, err := d.take(ctx, *text); err != nil || !more {
 			return err
 		}
 	}
 }
 
-// ask waits for a line; nil ends the conversation.
-func (d *Dialogue) ask(ctx context.Context, in *lines) (*string, error) {
+// ask waits for a message; nil ends the conversation.
+func (d *Dialogue) ask(ctx context.Context, in *input) (*string, error) {
+	if d.Interactive { // a Ctrl-C that came too late for the answer
+		select {
+		case <-d.Interrupts:
+		default:
+		}
+	}
 	for interrupted := false; ; {
-		if d.Interactive {
+		if d.Interactive && d.Editor == nil {
 			if _, err := io.WriteString(d.Out, "> "); err != nil {
 				return nil, err
 			}
 		}
 		select {
-		case line, more := <-in.next:
-			if !more && d.Interactive {
-				fmt.Fprintln(d.Err)
+		case m := <-in.ask():
+			in.taken()
+			switch {
+			case m.err == nil:
+				return &m.text, nil
+			case errors.Is(m.err, io.EOF):
+				if d.Interactive && d.Editor == nil {
+					fmt.Fprintln(d.Err)
+				}
+				return nil, nil
+			case !errors.Is(m.err, context.Canceled):
+				return nil, m.err
+			case m.text != "": // which Ctrl-C has dropped, and no more
+				interrupted = false
+				continue
 			}
-			if !more {
-				return nil, in.err
-			}
-			return &line, nil
 		case <-d.Interrupts:
 			if !d.Interactive {
 				return nil, context.Canceled
 			}
 			fmt.Fprintln(d.Err)
-			if interrupted {
-				return nil, nil
-			}
-			interrupted = true
-			d.note("Ctrl-C again, or Ctrl-D, ends the conversation")
 		case <-ctx.Done():
+			d.restore()
 			return nil, context.Cause(ctx)
 		}
+		if interrupted {
+			d.restore()
+			return nil, nil
+		}
+		interrupted = true
+		d.note("Ctrl-C again, or Ctrl-D, ends the conversation")
 	}
 }
 
-// take answers a line, or does what it says.
-func (d *Dialogue) take(ctx context.Context, line string) error {
-	switch {
-	case line == "":
-		return nil
-	case line == "/clear":
-		d.clear()
-		return nil
-	case line == "/stats":
-		d.note(d.last.String())
-		return nil
-	case line[0] == '/' && strings.Trim(line[1:], "abcdefghijklmnopqrstuvwxyz") == "":
-		return d.fault("there is no command %s; %s", line, commands)
+func (d *Dialogue) restore() {
+	if d.Editor != nil {
+		d.Editor.Restore()
 	}
-	return d.turn(ctx, line)
+}
+
+// A command is a message that is not for the model.
+type command struct {
+	name, does string
+	run        func(*Dialogue) error // nil: it ends the conversation
+}
+
+// commands are listed in the order of the help.
+func commands() []command {
+	think := func(on bool) func(*Dialogue) error {
+		return func(d *Dialogue) error {
+			if d.thinking == "" {
+				return d.fault(noSwitch)
+			}
+			d.Think = &on
+			return nil
+		}
+	}
+	return []command{
+		{"/help", "list the commands", (*Dialogue).help},
+		{"/clear", "begin a new conversation", func(d *Dialogue) error { d.clear(); return nil }},
+		{"/think", "let the model think before it answers", think(true)},
+		{"/no-think", "let the model answer at once", think(false)},
+		{"/stats", "say how fast the last answer was", func(d *Dialogue) error { d.note(d.last.String()); return nil }},
+		{"/exit", "end the conversation, as Ctrl-D does", nil},
+	}
+}
+
+func (d *Dialogue) help() error {
+	for _, c := range commands() {
+		if c.does = fmt.Sprintf("%-10s %s", c.name, c.does); d.thinking != "" || !strings.Contains(c.name, "think") {
+			fmt.Fprintln(d.Err, c.does)
+		}
+	}
+	keys := "Anything else is a message. Ctrl-C stops an answer, Ctrl-D ends the conversation."
+	if d.Editor != nil {
+		keys += "\nUp and Down find earlier messages, and what is pasted may have several lines."
+	}
+	_, err := fmt.Fprintln(d.Err, keys)
+	return err
+}
+
+// take answers a message, or does what it says. It reports whether the conversation goes on.
+func (d *Dialogue) take(ctx context.Context, text string) (more bool, err error) {
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "" {
+		return true, nil
+	}
+	if trimmed[0] == '/' && strings.Trim(trimmed[1:], "abcdefghijklmnopqrstuvwxyz-") == "" {
+		var names []string
+		for _, c := range commands() {
+			if c.name == trimmed && c.run == nil {
+				return false, nil
+			}
+			if c.name == trimmed {
+				return true, c.run(d)
+			}
+			names = append(names, c.name)
+		}
+		return true, d.fault("there is no command %s; want one of %s", trimmed, strings.Join(names, ", "))
+	}
+	if d.Format == nil { // what a line begins with is a part of a text
+		trimmed = strings.TrimRight(text, " \t\r\n")
+	}
+	return true, d.turn(ctx, trimmed)
 }
 
 // fault says what is wrong with a message to who sits there. If nobody does, the conversation ends with it.

@@ -17,6 +17,7 @@ import (
 	"amkc/app/dialogue"
 	"amkc/runtime/host"
 	"amkc/text/chat"
+	"amkc/text/jinja"
 	"amkc/text/sampling"
 	"amkc/text/tokenizer"
 )
@@ -120,7 +121,7 @@ type conversation struct {
 	dialogue.Config
 	scripted
 	maxSeq int
-	source string // of the template
+	source string // of the template; empty: there is none
 	out    bytes.Buffer
 	errs   bytes.Buffer
 }
@@ -134,7 +135,9 @@ func newConversation(t testing.TB, in string, answers ...string) *conversation {
 }
 
 func (c *conversation) run(ctx context.Context) error {
-	c.Format = chat.New(map[string]string{"default": c.source}, nil)
+	if c.source != "" {
+		c.Format = chat.New(map[string]string{"default": c.source}, nil)
+	}
 	d, err := dialogue.New(c.Config)
 	if err != nil {
 		return err
@@ -230,9 +233,9 @@ func TestRefusals(t *testing.T) {
 // What cannot be answered ends a conversation in a pipe, and is said to somebody who sits there.
 func TestFaults(t *testing.T) {
 	for line, says := range map[string]string{
-		"/cler":  "there is no command /cler; /clear begins anew, /stats says how fast the last answer was",
+		"/cler":  "there is no command /cler; want one of /help, /clear, /think, /no-think, /stats, /exit",
 		"a\xffb": "the message cannot be encoded: text is not valid UTF-8",
-		"a long " + strings.Repeat("story ", 300): "the context is full: the conversation with this message takes",
+		"a long " + strings.Repeat("story ", 300): "the context is too small: the message takes",
 	} {
 		c := newConversation(t, line+"\nhi\n", "yes")
 		c.maxSeq = 100
@@ -278,6 +281,191 @@ func TestCutAnswers(t *testing.T) {
 	require.NoError(t, c.run(t.Context()))
 	require.Empty(t, c.errs.String())
 }
+
+// When the context is full the oldest turns are dropped until half of it is free, and the system message stays. What
+// remains is the whole conversation from then on.
+func TestOldestTurnsAreDropped(t *testing.T) {
+	said := func(from, to int, last string) string { // the prompt of the turns from and before to, and of a message
+		text := "system<|begin_of_text|>be short<|end_of_text|>"
+		for i := from; i < to; i++ {
+			text += prompted(strconv.Itoa(i)) + "yes<|end_of_text|>"
+		}
+		return text + prompted(last)
+	}
+	in, answers := "", []string{}
+	for i := range 10 {
+		in += strconv.Itoa(i) + "\n"
+		answers = append(answers, "yes")
+	}
+	c := newConversation(t, in, answers...)
+	c.System = "be short"
+	turn := len(c.ids(t, said(0, 1, "1"))) - len(c.ids(t, said(0, 0, "1")))
+	c.maxSeq = 8 * turn // a quarter is two turns, and the message with its frame and the system message take less
+	require.NoError(t, c.run(t.Context()))
+	require.Equal(t, strings.Repeat("yes\n", 10), c.out.String())
+	var cut int // the turn before which the first ones were dropped
+	for cut = 1; len(c.ids(t, said(0, cut, "1")))+c.maxSeq/4 <= c.maxSeq; cut++ {
+	}
+	from := 0
+	for len(c.ids(t, said(from, cut, strconv.Itoa(cut)))) > c.maxSeq/2 {
+		from++
+	}
+	require.Greater(t, from, 1)
+	require.Less(t, from, cut, "something is kept")
+	require.Contains(t, c.errs.String(), "the context of "+strconv.Itoa(c.maxSeq)+" positions is full: the oldest "+
+		strconv.Itoa(2*from)+" messages are no longer in it\n")
+	system := c.ids(t, "system<|begin_of_text|>be short<|end_of_text|>user<|begin_of_text|>")
+	shown := c.ids(t, said(from, cut, strconv.Itoa(cut)))
+	require.Equal(t, shown[len(system):], c.fed[cut], "of the new prompt the system message was in the cache")
+
+	// A message that has room alone is answered, whatever goes for it.
+	c = newConversation(t, "hi\n"+strings.Repeat("a ", 60)+"\n", "yes", "no")
+	c.maxSeq = 90
+	require.NoError(t, c.run(t.Context()))
+	require.Equal(t, "yes\nno\n", c.out.String())
+	require.Contains(t, c.errs.String(), "the oldest 2 messages are no longer in it\n")
+}
+
+// Thinking is turned on and off by the variable that the template has for it, on the command line and in between.
+func TestThinking(t *testing.T) {
+	on, off := true, false
+	for _, name := range []string{"enable_thinking", "thinking"} {
+		source := "{% for m in messages %}{{ m.content }}<|end_of_text|>{% endfor %}" +
+			"{{ '<think></think>' if " + name + " is defined and not " + name + " else '<think>' }}"
+		for _, think := range []*bool{nil, &on, &off} {
+			c := newConversation(t, "hi\n/think\nhi\n/no-think\nhi\n", "yes", "yes", "yes")
+			c.source, c.Think = source, think
+			require.NoError(t, c.run(t.Context()))
+			for i, want := range []string{"<think>", "<think>", "<think></think>"} {
+				if i == 0 && think == &off {
+					want = "<think></think>"
+				}
+				read := c.tok.Decode(c.fed[i], false)
+				require.Equal(t, "hi<|end_of_text|>"+want, read[len(read)-len("hi<|end_of_text|>"+want):])
+			}
+		}
+	}
+	c := newConversation(t, "/think\n", "yes")
+	require.ErrorContains(t, c.run(t.Context()), "the chat template of the model has no switch for thinking")
+	c = newConversation(t, "hi\n", "yes")
+	c.source, c.Think = "{# thinking #}"+template, &off // a comment is no switch
+	require.ErrorContains(t, c.run(t.Context()), "no switch for thinking; want neither --think nor --no-think")
+}
+
+// Further variables reach the template, which has to know them.
+func TestVariables(t *testing.T) {
+	c := newConversation(t, "hi\n", "yes")
+	c.source = "{{ tone }}" + template
+	var err error
+	c.Variables, err = chat.ParseVariables([]byte(`{"tone": "loud"}`))
+	require.NoError(t, err)
+	require.NoError(t, c.run(t.Context()))
+	require.Equal(t, c.ids(t, "loud"+prompted("hi")), c.fed[0])
+	c.source = template
+	require.ErrorContains(t, c.run(t.Context()), `the chat template of the model has no variable "tone"`)
+}
+
+// Without a template the conversation is a text, which the model continues, and every message begins a line of it.
+func TestWithoutATemplate(t *testing.T) {
+	c := newConversation(t, "  def f():  \nx = 1\n/clear\nimport os\n", "\n    pass", " + 2\n", "yes")
+	c.source = ""
+	require.NoError(t, c.run(t.Context()))
+	require.Equal(t, "\n    pass\n + 2\nyes\n", c.out.String())
+	require.Equal(t, "the model has no chat template: it continues what you type, by up to 256 tokens (--max-tokens)\n",
+		c.errs.String())
+	whole := func(text string) []int {
+		ids, err := c.tok.Encode(text, true)
+		require.NoError(t, err)
+		return ids
+	}
+	require.Equal(t, whole("  def f():"), c.fed[0])
+	require.Equal(t, whole("import os"), append(whole("")[:1:1], c.fed[2]...))
+	require.Contains(t, "  def f():\n    pass\nx = 1", c.tok.Decode(c.fed[1], false))
+	require.True(t, strings.HasSuffix(c.tok.Decode(c.fed[1], false), "x = 1"))
+
+	long := newConversation(t, "x\n", strings.Repeat("x ", 300))
+	long.source = ""
+	require.NoError(t, long.run(t.Context()))
+	require.Contains(t, long.errs.String(), "the answer was cut after 256 tokens (--max-tokens)\n")
+	think := true
+	for want, change := range map[string]func(*dialogue.Config){
+		"and so no system message":      func(o *dialogue.Config) { o.System = "be short" },
+		"and so no switch for thinking": func(o *dialogue.Config) { o.Think = &think },
+		"and so no variables":           func(o *dialogue.Config) { o.Variables = &jinja.Dict{} },
+	} {
+		c := newConversation(t, "x\n")
+		c.source = ""
+		change(&c.Config)
+		require.ErrorContains(t, c.run(t.Context()), want)
+	}
+}
+
+// What a command is and does is listed, of thinking only where there is a switch for it, and /exit ends.
+func TestCommands(t *testing.T) {
+	c := newConversation(t, "/help\n/exit\nhi\n", "yes")
+	require.NoError(t, c.run(t.Context()))
+	require.Empty(t, c.out.String())
+	for _, name := range []string{"/help ", "/clear ", "/stats ", "/exit "} {
+		require.Contains(t, c.errs.String(), name)
+	}
+	require.NotContains(t, c.errs.String(), "think")
+	c = newConversation(t, "/help\n", "yes")
+	c.source = "{{ 1 if enable_thinking }}" + template
+	require.NoError(t, c.run(t.Context()))
+	require.Contains(t, c.errs.String(), "/no-think ")
+}
+
+// An editor has its own prompt. Ctrl-C drops what is typed, and the second one with nothing typed ends.
+func TestEditor(t *testing.T) {
+	for _, steps := range [][]read{
+		{{text: "one\ntwo"}, {err: io.EOF}},
+		{{text: "dropped", err: context.Canceled}, {err: context.Canceled}, {text: "dropped", err: context.Canceled},
+			{err: context.Canceled}, {text: "one\ntwo"}, {err: context.Canceled}, {err: context.Canceled}},
+		{{text: "one\ntwo"}, {err: errors.New("the terminal is gone")}},
+	} {
+		c := newConversation(t, "nothing", "yes")
+		c.Editor, c.Interactive = &typing{steps: steps}, true
+		err := c.run(t.Context())
+		if want := steps[len(steps)-1].err; errors.Is(want, io.EOF) || errors.Is(want, context.Canceled) {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, want)
+		}
+		require.Equal(t, "yes\n", c.out.String())
+		require.Equal(t, c.ids(t, prompted("one\ntwo")), c.fed[0])
+	}
+	// A terminal in which nobody waits for a message any more is put back.
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newConversation(t, "")
+	e := &typing{waits: cancel}
+	c.Editor, c.Interactive = e, true
+	require.ErrorIs(t, c.run(ctx), context.Canceled)
+	require.True(t, e.restored)
+}
+
+type read struct {
+	text string
+	err  error
+}
+
+// typing is an editor in which steps were typed, and which then waits.
+type typing struct {
+	steps    []read
+	waits    func()
+	restored bool
+}
+
+func (e *typing) Read() (string, error) {
+	if len(e.steps) == 0 {
+		e.waits()
+		select {}
+	}
+	step := e.steps[0]
+	e.steps = e.steps[1:]
+	return step.text, step.err
+}
+
+func (e *typing) Restore() { e.restored = true }
 
 // asking has a value when the prompt is printed.
 type asking chan bool

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
+	"amkc/text/jinja"
 	"amkc/text/reply"
 	"amkc/text/sampling"
 	"amkc/text/tokenizer"
@@ -38,23 +40,22 @@ func (s *stats) String() string {
 
 // turn answers a message. Both become part of the conversation, also where the answer was stopped.
 func (d *Dialogue) turn(ctx context.Context, text string) error {
-	messages := append(slices.Clone(d.messages), message("user", text))
-	rendered, err := d.render(messages)
+	messages, prompt, err := d.fit(append(slices.Clone(d.messages), message("user", text)))
 	if err != nil {
-		return d.fault("the chat template does not format the conversation: %v", err)
+		return d.fault("%v", err)
 	}
-	prompt, err := d.Tokenizer.Encode(rendered, false)
-	if err != nil {
-		return d.fault("the message cannot be encoded: %s", strings.TrimPrefix(err.Error(), "tokenizer: "))
+	if len(prompt.ids) > d.maxSeq {
+		return d.fault("the context is too small: the message takes %d tokens, and there are %d positions; shorten "+
+			"it, or compile with a larger --max-seq", len(prompt.ids), d.maxSeq)
 	}
-	if len(prompt) > d.maxSeq {
-		return d.fault("the context is full: the conversation with this message takes %d tokens, and there are %d "+
-			"positions; /clear begins anew, or compile with a larger --max-seq", len(prompt), d.maxSeq)
+	if i := slices.IndexFunc(prompt.ids, func(id int) bool { return id >= d.vocab }); i >= 0 {
+		return d.fault("the message has token %d, and the model has ids 0 to %d", prompt.ids[i], d.vocab-1)
 	}
-	if i := slices.IndexFunc(prompt, func(id int) bool { return id >= d.vocab }); i >= 0 {
-		return d.fault("the message has token %d, and the model has ids 0 to %d", prompt[i], d.vocab-1)
+	if n := len(d.messages) + 1 - len(messages); n > 0 {
+		d.note(fmt.Sprintf("the context of %d positions is full: the oldest %d messages are no longer in it", d.maxSeq,
+			n))
 	}
-	a := newAnswer(d, rendered, prompt)
+	a := newAnswer(d, prompt)
 	stopped, err := d.answer(ctx, a)
 	d.last = &a.stats
 	if endErr := a.end(); err == nil {
@@ -64,11 +65,14 @@ func (d *Dialogue) turn(ctx context.Context, text string) error {
 		return err
 	}
 	said := message("assistant", a.said)
+	if d.Format == nil {
+		said = message("assistant", a.text)
+	}
 	if a.thought != "" {
 		said.Set("reasoning_content", a.thought)
 	}
 	d.messages = append(messages, said)
-	switch full := len(prompt)+a.written > d.maxSeq; {
+	switch full := len(prompt.ids)+a.written > d.maxSeq; {
 	case stopped:
 		d.note("stopped")
 	case !a.ended && full:
@@ -80,6 +84,63 @@ func (d *Dialogue) turn(ctx context.Context, text string) error {
 		d.note(a.stats.String())
 	}
 	return nil
+}
+
+// A prompt is what messages become.
+type prompt struct {
+	text string
+	ids  []int
+}
+
+// prompt returns what messages become.
+func (d *Dialogue) prompt(messages []jinja.Value) (prompt, error) {
+	text, err := d.render(messages)
+	if err != nil {
+		return prompt{}, fmt.Errorf("the chat template does not format the conversation: %w", err)
+	}
+	ids, err := d.Tokenizer.Encode(text, d.Format == nil) // a template writes the begin token itself
+	if err != nil {
+		return prompt{}, fmt.Errorf("the message cannot be encoded: %s", strings.TrimPrefix(err.Error(), "tokenizer: "))
+	}
+	return prompt{text, ids}, nil
+}
+
+// fit returns messages, and their prompt, without the oldest turns where all of them leave the answer less than a
+// quarter of the context. Then half of it is made free, because a prompt with another beginning is decoded anew. The
+// system message stays, and so does the last message, whatever it takes.
+func (d *Dialogue) fit(messages []jinja.Value) ([]jinja.Value, prompt, error) {
+	room := d.maxSeq / 4
+	if d.MaxTokens > 0 {
+		room = min(room, d.MaxTokens)
+	}
+	whole, err := d.prompt(messages)
+	if err != nil || len(whole.ids)+room <= d.maxSeq {
+		return messages, whole, err
+	}
+	system := 0
+	if d.System != "" {
+		system = 1
+	}
+	without := func(turns int) []jinja.Value { // each is a message and its answer
+		return append(slices.Clone(messages[:system]), messages[system+2*turns:]...)
+	}
+	turns := (len(messages) - system) / 2
+	if turns == 0 {
+		return messages, whole, nil
+	}
+	dropped := 1 + sort.Search(turns-1, func(n int) bool {
+		var p prompt
+		if p, err = d.prompt(without(n + 1)); err != nil {
+			return true
+		}
+		return len(p.ids) <= min(d.maxSeq/2, d.maxSeq-room)
+	})
+	if err != nil {
+		return messages, whole, err
+	}
+	kept := without(dropped)
+	p, err := d.prompt(kept)
+	return kept, p, err
 }
 
 // An answer is what the model has written so far.
@@ -100,10 +161,10 @@ type answer struct {
 
 // newAnswer starts after the prompt, which goes through the decoder as well: what a token looks like may depend on the
 // one before it.
-func newAnswer(d *Dialogue, rendered string, prompt []int) *answer {
-	a := &answer{d: d, ids: slices.Clone(prompt), prompt: len(prompt), began: time.Now(),
-		decoder: d.Tokenizer.NewDecoder(true, d.marks...), reader: d.reply.Reader(rendered, nil)}
-	for _, id := range prompt {
+func newAnswer(d *Dialogue, p prompt) *answer {
+	a := &answer{d: d, ids: slices.Clone(p.ids), prompt: len(p.ids), began: time.Now(),
+		decoder: d.Tokenizer.NewDecoder(true, d.marks...), reader: d.reply.Reader(p.text, nil)}
+	for _, id := range p.ids {
 		a.decoder.Push(id)
 	}
 	return a

@@ -21,16 +21,6 @@ type Set[V any] interface {
 // add adds a flag to a set.
 func add[V any](set Set[V], value any, name, doc string) { set.Var(value.(V), name, doc) }
 
-// DefineSampling adds the flags that say how tokens are chosen; what prints no log-probabilities has no flag for them.
-func DefineSampling[V any](set Set[V], f *sampling.Flags, logProbs bool) {
-	set.BoolVar(&f.Sample, "sample", false, sampling.SampleDoc)
-	for _, v := range f.Values() {
-		if v.Name != "logprobs" || logProbs {
-			add(set, v, v.Name, v.Doc)
-		}
-	}
-}
-
 // Run are the flags of run that say what is decoded.
 type Run struct {
 	Prompt, Messages, Prompts string
@@ -49,7 +39,10 @@ func DefineRun[V any](set Set[V], r *Run, most int) {
 			"{\"ids\": [1,2,3]}; - is stdin. Each gives a line of JSON, in their order")
 	add(set, NewCount(&r.MaxTokens, most, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	set.BoolVar(&r.IgnoreEOS, "ignore-eos", false, "go on after a token that ends the text")
-	DefineSampling(set, &r.Sampling, true)
+	set.BoolVar(&r.Sampling.Sample, "sample", false, sampling.SampleDoc)
+	for _, v := range r.Sampling.Values() {
+		add(set, v, v.Name, v.Doc)
+	}
 }
 
 // Serve are the flags of serve that say where and whom a server answers.

@@ -43,6 +43,24 @@ var All = []Module{{
 	zip:      "794b433246c662b29a0b48f2f07b1814bfe15ca61744de88f05d18d7795f77c2",
 	goMod:    "b63c9137b0c2608c4cd43a0234cbaeb777bc0d43a29744f2058c1da82b6d358e",
 }, {
+	Path: "github.com/reeflective/readline", Version: "v1.3.0",
+	Sum:      "h1:uh9c2SEmyoy7A/auequfXZjvK0NP5HVEAJFcL9Uf7qE=",
+	GoModSum: "h1:bOpqx2/VqGlIoobyWR1Vgt/p5FiMfIHj4OicPuw6RfU=",
+	zip:      "d085e9238b5280c9bc46e0df14d44dd5ecdca19430799cee9edd6f9b885f49c9",
+	goMod:    "000bbd1d90a7e4859d4ff2bb0d228dab28b73b2961f600c390b0132bd283f1ba",
+}, {
+	Path: "github.com/rivo/uniseg", Version: "v0.4.7",
+	Sum:      "h1:WUdvkW8uEhrYfLC4ZzdpI2ztxP1I582+49Oc5Mq64VQ=",
+	GoModSum: "h1:FN3SvrM+Zdj16jyLfmOkMNblXMcoc8DfTHruCPUcx88=",
+	zip:      "b995e4aa0cc1e5779cc61138ac925cb8c1e963e40c80e4b93ee8553812ebb792",
+	goMod:    "a1e174890fc9f252450211fadeb53756f9cf5ab7b19697765f9fb255f81ea898",
+}, {
+	Path: "golang.org/x/sys", Version: "v0.48.0",
+	Sum:      "h1:bbX/i/6MgT9BVLM9RT1thmxL04yeTAhbEz4SyadbXoo=",
+	GoModSum: "h1:hNLxWAXmnKAxqDtdwIYC4bM9oQPEecfsnNMuSxOs3og=",
+	zip:      "3a47e06431ba1e24d5b2aca3a7ce31fd13faff34df3e5d8e63f105ff9d0c1786",
+	goMod:    "9522f4c9806d1c26586ea80fa56292929bd295865e71981927f52996c6b1c831",
+}, {
 	Path: "golang.org/x/text", Version: "v0.43.0",
 	Sum:      "h1:1QivrlhwAsnMOcqgOdl9my7s9OyZl8O5/UGUTJVXoWc=",
 	GoModSum: "h1:hbSIYA/amXcRXTFSZqh8tWHEoqRvvbKPJ2uz/KU+a+s=",

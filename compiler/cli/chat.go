@@ -2,8 +2,6 @@ package cli
 
 import (
 	"errors"
-	"math"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -12,29 +10,27 @@ import (
 	"amkc/compiler"
 	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
-	"amkc/runtime/progress"
 	"amkc/text/sampling"
 )
 
 // chatFlags are the flags of chat.
 type chatFlags struct {
-	model    modelFlags
-	place    place
-	dialogue dialogue.Config
-	sampling sampling.Flags
+	model modelFlags
+	place place
+	chat  front.Chat
 }
 
 func chatVerb() verb {
 	f := &chatFlags{}
 	return verb{
-		name: "chat", synopsis: "MODEL|DIR [--system TEXT] [--sample] [--temperature T] [--device ref|cuda]", min: 1,
+		name: "chat", synopsis: "MODEL|DIR [--system TEXT] [--think|--no-think] [--greedy] [--device ref|cuda]", min: 1,
 		max:     1,
-		summary: "talk with a chat model, line by line",
-		details: "Each line of standard input is a message, and the answer is printed as it comes. /clear begins " +
-			"anew, /stats says\n" +
-			"how fast the last answer was. Ctrl-C stops an answer, and twice at the prompt the conversation; Ctrl-D " +
-			"ends it too.\n" +
-			"Of a turn only what is new is decoded. On a GPU a model is built first, into a cache, and the next time " +
+		summary: "talk with a model",
+		details: "In a terminal, messages are edited as in a shell, and pasted text is one message. In a pipe,\n" +
+			"each line of standard input is a message. /help lists the commands, Ctrl-C stops an answer, and\n" +
+			"Ctrl-D ends the conversation. Tokens are drawn as generation_config.json of the model says. When\n" +
+			"the context is full, the oldest turns are dropped, and stderr says so. A model without a chat\n" +
+			"template continues what is typed. On a GPU a model is built first, into a cache, and the next time\n" +
 			"found there.",
 		flags: f.define,
 		run:   f.run,
@@ -42,18 +38,17 @@ func chatVerb() verb {
 }
 
 func (f *chatFlags) define(set *pflag.FlagSet) {
-	set.Var(front.NewWord(&f.dialogue.System, ""), "system", "begin with the system message `TEXT`")
-	set.Var(front.NewCount(&f.dialogue.MaxTokens, 0, 1, math.MaxInt32), "max-tokens",
-		"answer with at most `N` tokens; default: as many as there are positions for")
-	set.BoolVar(&f.dialogue.Stats, "stats", false, "say after each answer how many tokens a second it had")
-	front.DefineSampling(set, &f.sampling, false)
+	front.DefineChat(set, &f.chat)
 	f.place.define(set)
 	f.model.define(set, defaultTarget)
 }
 
 func (f *chatFlags) run(c *call) error {
-	if c.json {
+	switch fault := f.chat.Fault(); {
+	case c.json:
 		return c.usage("--json is for single answers; want amkc run MODEL --messages FILE --json")
+	case fault != "":
+		return c.usage("%s", fault)
 	}
 	dir, _, err := checkpoint.Locate(c.args[0])
 	if err != nil {
@@ -65,22 +60,22 @@ func (f *chatFlags) run(c *call) error {
 	if err := f.model.forModels(c, dir); err != nil {
 		return err
 	}
-	o := &f.dialogue
-	o.Now, o.In, o.Out, o.Err, o.Quiet = time.Now(), c.stdin, c.stdout, c.stderr, c.quiet
-	o.Interactive = dialogue.IsTerminal(c.stdin) && progress.IsTerminal(c.stdout)
-	if o.Sampling, err = choose(c, &f.sampling, dir); err != nil {
+	choice, err := choose(c, &f.chat.Sampling, dir)
+	if err != nil {
 		return err
 	}
+	o := f.chat.Dialogue(c.stdin, c.stdout, c.stderr, c.quiet)
+	o.Sampling = choice
 	if o.Tokenizer, err = compiler.LoadTokenizer(dir); err != nil {
 		return err
 	}
-	if o.Format, err = compiler.ChatFormat(dir); err != nil {
+	if o.Format, err = compiler.ConversationFormat(dir); err != nil {
 		return err
 	}
 	if o.Stops, err = compiler.StopIDs(dir); err != nil {
 		return err
 	}
-	d, err := dialogue.New(*o)
+	d, err := dialogue.New(o)
 	if err != nil {
 		return chatError(dir, err)
 	}

@@ -22,7 +22,7 @@ func TestNumbersOfFlags(t *testing.T) {
 		"compile":  {model, "-o", filepath.Join(out, "build"), "--no-build", "--target", "h200"},
 		"pack":     {model, "-o", filepath.Join(out, "packed"), "--target", "h200"},
 		"run":      {model, "--prompt-ids", "1", "--device", "ref"},
-		"chat":     {model, "--device", "ref"},
+		"chat":     {model, "--device", "ref", "--greedy"},
 		"serve":    {model, "--device", "ref"},
 		"logits":   {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
 		"quality":  {model, "--against", model, "--ids", "1,2", "--device", "ref"},

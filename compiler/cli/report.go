@@ -106,8 +106,8 @@ func asList(pos string, err error) diag.List {
 	return list
 }
 
-// exitCode is 0 without an error, 130 after an interrupt, as of a process that Ctrl-C ends, 2 for bad usage and a broken
-// environment, and 1 for everything that is the input's fault.
+// exitCode is 0 without an error, 130 after an interrupt, as of a process that Ctrl-C ends, 2 for bad usage and a
+// broken environment, and 1 for everything that is the input's fault.
 func exitCode(err error) int {
 	switch {
 	case err == nil:

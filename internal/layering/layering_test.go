@@ -92,7 +92,10 @@ var allowed = map[string][]string{
 		"runtime/shape", "text/sampling"},
 	"app/chrometrace": {},
 	// what amkc and launchers share of the verbs that decode
-	"app/front":  {"app/prompts", "app/serve", "runtime/host", "runtime/progress", "text/draft", "text/sampling"},
+	"app/front": {"app/dialogue", "app/editor", "app/prompts", "app/serve", "runtime/host", "runtime/printable",
+		"runtime/progress", "text/chat", "text/draft", "text/jinja", "text/sampling"},
+	// the one package that knows the line editor
+	"app/editor": {"runtime/printable", "runtime/progress", "github.com/reeflective/readline"},
 	"app/engine": {"runtime/host", "text/sampling", "app/serve"},
 	"app/cli": {"text/chat", "app/dialogue", "app/front", "text/draft", "runtime/driver", "runtime/host",
 		"app/chrometrace", "app/engine", "app/report", "runtime/infile", "app/library",

@@ -22,8 +22,13 @@ func Open(t testing.TB) (master, terminal *os.File) {
 		t.Skip("no pseudo-terminals here: ", err)
 	}
 	t.Cleanup(func() { master.Close() })
+	raw, err := master.SyscallConn() // Fd would make reading block beyond its deadline
+	require.NoError(t, err)
 	control := func(request uintptr, arg unsafe.Pointer) {
-		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, master.Fd(), request, uintptr(arg))
+		var errno syscall.Errno
+		require.NoError(t, raw.Control(func(fd uintptr) {
+			_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(arg))
+		}))
 		require.Zero(t, errno)
 	}
 	var locked, number int32

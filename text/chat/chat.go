@@ -87,16 +87,38 @@ func Parse(data []byte) (*Conversation, error) {
 		}
 	}
 	if v, _ := all.Get("chat_template_kwargs"); v != nil {
-		if c.Extra, ok = v.(*jinja.Dict); !ok {
-			return nil, fmt.Errorf("chat_template_kwargs is not an object")
-		}
-		for _, name := range c.Extra.Keys() {
-			if slices.Contains(fields, name) {
-				return nil, fmt.Errorf("chat_template_kwargs has %q, which is set separately", name)
-			}
+		if c.Extra, err = variables(v); err != nil {
+			return nil, fmt.Errorf("chat_template_kwargs %w", err)
 		}
 	}
 	return c, nil
+}
+
+// ParseVariables reads further variables of a template, an object in JSON.
+func ParseVariables(data []byte) (*jinja.Dict, error) {
+	v, err := jinja.FromJSON(data)
+	if err != nil {
+		return nil, err
+	}
+	d, err := variables(v)
+	if err != nil {
+		return nil, fmt.Errorf("it %w", err)
+	}
+	return d, nil
+}
+
+// variables refuses anything but an object, and names that conversations have a field for.
+func variables(v jinja.Value) (*jinja.Dict, error) {
+	d, ok := v.(*jinja.Dict)
+	if !ok {
+		return nil, errors.New("is not an object")
+	}
+	for _, name := range d.Keys() {
+		if slices.Contains(fields, name) {
+			return nil, fmt.Errorf("has %q, which is set separately", name)
+		}
+	}
+	return d, nil
 }
 
 // media are what parts of messages are called, or have, that are not text.

@@ -12,7 +12,11 @@ import (
 
 // Flags are the options on a command line. The zero value is ready to use.
 type Flags struct {
-	Sample bool // draw, as the model's generation_config.json says where no flag says otherwise
+	Sample bool // choose as the model's generation_config.json says where no flag says otherwise; it has to say: draw
+	Follow bool // choose as it says, whatever that is, unless Greedy
+	Greedy bool // with Follow: do not read it, and choose the largest logit
+	// Fault is set by Options where it cannot follow the file. Tokens are drawn at temperature 1 then.
+	Fault error
 
 	changes []func(*Options) // in the order of the command line
 	given   map[string]bool
@@ -48,6 +52,9 @@ func (f *Flag) Set(text string) error {
 
 // SampleDoc describes the flag --sample, which is a bool: Flags.Sample.
 const SampleDoc = "draw tokens as the model's generation_config.json says; other flags change that"
+
+// GreedyDoc describes the flag --greedy, which is a bool: Flags.Greedy.
+const GreedyDoc = "choose the most probable token each time, whatever the model's generation_config.json says"
 
 // docs describe the flags of settings. Those of a kind "string" may be below 0.
 var docs = map[string][2]string{
@@ -124,11 +131,23 @@ type UsageError struct{ What string }
 func (e *UsageError) Error() string { return e.What }
 
 // Options returns the options that the flags select, for the model or build in a directory: greedy decoding, unless
-// there is a temperature or Sample. A draw without a seed gets a random one. Errors are *UsageError and *ConfigError.
+// there is a temperature, Sample or Follow. A draw without a seed gets a random one. Errors are *UsageError and
+// *ConfigError.
 func (f *Flags) Options(dir string) (Options, error) {
-	o := Greedy()
-	if f.Sample {
-		var err error
+	o, instead := Greedy(), "--temperature T or --sample too"
+	var err error
+	switch {
+	case f.Greedy && f.given["temperature"]:
+		return o, &UsageError{"--greedy and --temperature exclude each other; want one of them"}
+	case f.Greedy:
+		instead = "no --greedy"
+	case f.Follow:
+		instead = "--temperature T too: " + ConfigFile + " of the model asks for greedy decoding"
+		if o, f.Fault = ReadConfig(dir); f.Fault != nil {
+			o = Greedy()
+			o.Temperature = 1
+		}
+	case f.Sample:
 		if o, err = ReadConfig(dir); err != nil {
 			return o, err
 		}
@@ -136,10 +155,11 @@ func (f *Flags) Options(dir string) (Options, error) {
 			return o, &UsageError{"--sample: " + ConfigFile + " of the model asks for greedy decoding, by do_sample " +
 				"or temperature; want --temperature T too, to draw all the same"}
 		}
-	} else if !f.given["temperature"] {
+	}
+	if o.Temperature == 0 && !f.given["temperature"] {
 		for _, name := range []string{"top-k", "top-p", "min-p", "seed"} {
 			if f.given[name] {
-				return o, &UsageError{"--" + name + " is for drawing tokens; want --temperature T or --sample too"}
+				return o, &UsageError{"--" + name + " is for drawing tokens; want " + instead}
 			}
 		}
 	}

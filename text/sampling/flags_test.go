@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,6 +62,54 @@ func TestFlags(t *testing.T) {
 	o, err = parse(t, `{"do_sample": false}`, "--sample", "--temperature", "0.5", "--seed", "3")
 	require.NoError(t, err)
 	require.Equal(t, 0.5, o.Temperature)
+}
+
+// A conversation follows the file without being told, whatever it says, unless it is to be greedy.
+func TestFollow(t *testing.T) {
+	parse := func(config string, args ...string) (Options, error, error) {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, ConfigFile), []byte(config), 0o666))
+		f := Flags{Follow: true}
+		set := flag.NewFlagSet("", flag.ContinueOnError)
+		set.BoolVar(&f.Greedy, "greedy", false, GreedyDoc)
+		for _, v := range f.Values() {
+			set.Var(v, v.Name, v.Doc)
+		}
+		require.NoError(t, set.Parse(args))
+		o, err := f.Options(dir)
+		return o, f.Fault, err
+	}
+	for _, c := range []struct {
+		config string
+		args   []string
+		want   string // the options in words, or an error
+	}{
+		{`{"temperature": 0.6, "top_k": 20}`, []string{"--seed", "1"}, "temperature 0.6, top-k 20, seed 1"},
+		{`{"temperature": 0.6, "top_k": 20}`, []string{"--seed", "1", "--top-k", "0", "--temperature", "2"},
+			"temperature 2, seed 1"},
+		{`{"temperature": 0.6, "top_k": 20}`, []string{"--greedy"}, "greedy"},
+		{`{"do_sample": false}`, nil, "greedy"},
+		{`{"do_sample": false}`, []string{"--temperature", "0.5", "--seed", "3"}, "temperature 0.5, seed 3"},
+		{`{"num_beams": 2}`, []string{"--seed", "1"}, "temperature 1, seed 1; num_beams is 2, which is not supported"},
+		{`{"num_beams": 2}`, []string{"--greedy"}, "greedy"},
+		{`{"do_sample": false}`, []string{"--top-p", "0.5"}, "--top-p is for drawing tokens; " +
+			"want --temperature T too: generation_config.json of the model asks for greedy decoding"},
+		{`{}`, []string{"--greedy", "--seed", "1"}, "--seed is for drawing tokens; want no --greedy"},
+		{`{}`, []string{"--greedy", "--temperature", "1"}, "--greedy and --temperature exclude each other"},
+	} {
+		o, fault, err := parse(c.config, c.args...)
+		said, beyond, faulty := strings.Cut(c.want, "; num_beams")
+		switch {
+		case err != nil:
+			require.ErrorContains(t, err, c.want)
+		case faulty:
+			require.ErrorContains(t, fault, "num_beams"+beyond)
+			fallthrough
+		default:
+			require.Equal(t, said, o.String(), "%s %v", c.config, c.args)
+			require.Equal(t, faulty, fault != nil)
+		}
+	}
 }
 
 func TestFlagsThatCannotBe(t *testing.T) {

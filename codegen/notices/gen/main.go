@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,13 +108,13 @@ func write(file, opening string, of []module) error {
 		once[m.Path] = m
 	}
 	all := []module{{Path: "Go, its runtime and its standard library", Dir: strings.TrimSpace(string(root))}}
-	for _, path := range slices.Sorted(maps.Keys(once)) {
-		all = append(all, once[path])
+	for _, name := range slices.Sorted(maps.Keys(once)) {
+		all = append(all, once[name])
 	}
 	text := opening
 	for _, m := range all {
 		text += "\n" + strings.Repeat("=", 80) + "\n" + strings.TrimSpace(m.Path+" "+m.Version) + "\n"
-		files, err := notices(m.Dir)
+		files, err := notices(m)
 		if err != nil {
 			return err
 		}
@@ -127,23 +129,29 @@ func write(file, opening string, of []module) error {
 	return os.WriteFile(file, []byte(text), 0o644)
 }
 
-// notices lists the files of a module that have to be passed on. A module without a license may not be linked.
-func notices(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
+// notices lists the files of a module that have to be passed on, by path in it: a part that was taken from elsewhere
+// has its own license. Of Go itself it lists those at its root. A module without a license may not be linked.
+func notices(m module) ([]string, error) {
 	var names []string
 	licensed := false
-	for _, e := range entries {
-		stem, _, _ := strings.Cut(strings.ToUpper(e.Name()), ".")
-		if !e.IsDir() && slices.Contains([]string{"LICENSE", "LICENCE", "COPYING", "NOTICE", "PATENTS"}, stem) {
-			names = append(names, e.Name())
-			licensed = licensed || stem != "NOTICE" && stem != "PATENTS"
+	err := fs.WalkDir(os.DirFS(m.Dir), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (m.Version == "" || d.Name() == "testdata"):
+			return fs.SkipDir
+		case d.IsDir():
+			return nil
 		}
+		stem, _, _ := strings.Cut(strings.ToUpper(d.Name()), ".")
+		if slices.Contains([]string{"LICENSE", "LICENCE", "COPYING", "NOTICE", "PATENTS"}, stem) {
+			names = append(names, name)
+			licensed = licensed || path.Dir(name) == "." && stem != "NOTICE" && stem != "PATENTS"
+		}
+		return nil
+	})
+	if err == nil && !licensed {
+		err = fmt.Errorf("%s has no license", m.Dir)
 	}
-	if !licensed {
-		return nil, fmt.Errorf("%s has no license", dir)
-	}
-	return names, nil
+	return names, err
 }
