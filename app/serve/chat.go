@@ -131,15 +131,12 @@ func (s *Server) conversing(req *request, from source, left map[string]value) (*
 	}
 	whole := req.whole(req.form != nil || p.forced != nil || p.held != nil)
 	switch {
-	case req.form != nil && p.tools != nil:
-		err = unsupported(req.formField, "%s alongside tools is not supported, as calls are no such text; want one of "+
-			"them, or tool_choice none", req.formField)
 	case whole != nil:
 		err = whole
 	case p.forced != nil:
 		req.form, err = s.callGrammar(p.forced)
 	case p.held != nil:
-		req.form, err = s.heldGrammar(p)
+		req.form, err = s.heldGrammar(p, req.formSchema)
 	}
 	if req.oneCall && p.tools != nil && p.forced == nil {
 		req.until = func() answerReader { return p.reader(s, false) }

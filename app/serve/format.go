@@ -49,14 +49,15 @@ func (s *Server) format(r *request, v value, nested string) error {
 	if err != nil {
 		return unsupported(v.name, "%s of type %s is not supported for this model: %v", v.name, kind, err)
 	}
-	r.formField = v.name
 	if kind == "json_object" {
+		r.formSchema = anyObject
 		r.form, err = s.grammars.of(kind, nil, func() (*grammar.Grammar, error) {
 			return grammar.Object(vocabulary), nil
 		})
 		return err
 	}
 	r.form, err = s.schema(vocabulary, at, described)
+	r.formSchema = described["schema"].raw
 	return err
 }
 

@@ -36,7 +36,7 @@ type request struct {
 	seeded       bool                // it has a seed
 	options      sampling.Options
 	form         *grammar.Grammar // that the answer has to be a text of; nil: any
-	formField    string           // which says so
+	formSchema   []byte           // the schema that says so
 	shown        []int            // special tokens that the answer's text has
 }
 

@@ -10,12 +10,22 @@ import (
 	"amkc/text/reply"
 )
 
-// hold holds each call of an answer that may be anything to its schema, as tools that are strict ask for: where a call
-// begins, nothing else than one of the tools' goes on.
+// hold holds each call of an answer to its schema, as tools that are strict ask for, and a format alongside tools:
+// where a call begins, nothing else than one of the tools' goes on.
 func (s *Server) hold(p *chatPrompt, c *chat.Conversation) error {
-	held, err := s.reply.Hold(c, chat.Options{Now: s.now()}, p.text, p.tools.All())
+	hold := s.reply.Hold
+	if p.typed {
+		hold = s.reply.HoldAlone
+	}
+	held, err := hold(c, chat.Options{Now: s.now()}, p.text, p.tools.All())
 	var refused *jinja.Error
 	switch {
+	case p.typed && (errors.Is(err, reply.ErrNotForced) || errors.Is(err, reply.ErrNotHeld)):
+		return unsupported("tools", "tools alongside a format of the answer are not supported for this model: %v; "+
+			"want one of them", err)
+	case p.typed && errors.As(err, &refused):
+		return unsupported("tools", "tools alongside a format of the answer are not supported here: the chat template "+
+			"does not format a call after the messages: %v; want one of them", err)
 	case errors.Is(err, reply.ErrNotForced), errors.Is(err, reply.ErrNotHeld):
 		return unsupported("tools", "strict is not supported for this model: %v, so that its calls cannot be held to "+
 			"their schemas; want strict false, or none", err)
@@ -27,15 +37,17 @@ func (s *Server) hold(p *chatPrompt, c *chat.Conversation) error {
 	return err
 }
 
-// heldGrammar is what an answer whose calls are held may be.
-func (s *Server) heldGrammar(p *chatPrompt) (*grammar.Grammar, error) {
+// heldGrammar is what an answer whose calls are held may be. answer is the schema of one without calls; nil: that may
+// be anything.
+func (s *Server) heldGrammar(p *chatPrompt, answer []byte) (*grammar.Grammar, error) {
 	vocabulary, err := s.vocabulary()
 	if err != nil {
 		return nil, unsupported("tools", "strict is not supported for this model: %v; want strict false, or none", err)
 	}
 	h := p.held
 	of := grammar.Calls{Mark: h.Mark, Never: h.Never, Prose: h.Prose, Within: h.Within, Separators: h.Separators,
-		Again: h.Again, Open: h.Open, Close: h.Close, Thinking: h.Thinking}
+		Again: h.Again, Open: h.Open, Close: h.Close, Thinking: h.Thinking, First: h.First, Closers: h.Closers,
+		Answer: answer, AnswerAt: "the schema of the answer:"}
 	for i, tool := range p.tools.All() {
 		o := option(tool, h.Before[i])
 		o.After = h.After
@@ -49,7 +61,11 @@ func (s *Server) heldGrammar(p *chatPrompt) (*grammar.Grammar, error) {
 		return grammar.WithCalls(vocabulary, of)
 	})
 	var refused *grammar.Error
-	if errors.As(err, &refused) {
+	switch {
+	case !errors.As(err, &refused):
+	case p.typed:
+		return nil, schemaFault("tools", refused, "a format alongside tools holds calls to their schemas: %s")
+	default:
 		return nil, schemaFault("tools", refused, "strict holds calls to the schemas of tools: %s; want strict false, "+
 			"or none")
 	}

@@ -18,6 +18,7 @@ type chatPrompt struct {
 	text  string
 	ids   []int
 	plain bool // the answer is text alone, without a thought or calls
+	typed bool // it is calls alone, or what the request's format says
 
 	asWritten bool   // a thought is text too
 	begun     string // what the answer continues
@@ -62,10 +63,15 @@ func (p *chatPrompt) reader(s *Server, one bool) answerReader {
 		r = p.forced.Reader()
 	case p.plain:
 		r = &reply.Reader{}
-	case p.asWritten:
-		r = s.reply.Reader(p.text, p.tools).After(p.begun).AsWritten()
 	default:
-		r = s.reply.Reader(p.text, p.tools).After(p.begun)
+		answer := s.reply.Reader(p.text, p.tools).After(p.begun)
+		if p.typed {
+			answer.Alone()
+		}
+		if p.asWritten {
+			answer.AsWritten()
+		}
+		r = answer
 	}
 	if one {
 		return &oneCallReader{answerReader: r}
@@ -73,8 +79,9 @@ func (p *chatPrompt) reader(s *Server, one bool) answerReader {
 	return r
 }
 
-// chatPrompt turns messages, and what goes with them, into a prompt; plain: of an answer that is text alone.
-func (s *Server) chatPrompt(from source, left map[string]value, plain bool) (*chatPrompt, error) {
+// chatPrompt turns messages, and what goes with them, into a prompt; formed: of an answer that has a format, which is
+// text alone unless there are tools.
+func (s *Server) chatPrompt(from source, left map[string]value, formed bool) (*chatPrompt, error) {
 	if s.chat == nil {
 		e := unsupported(from.field, "this model has no chat template, which says how messages are formatted for it; "+
 			"give a whole prompt to /v1/completions")
@@ -85,10 +92,11 @@ func (s *Server) chatPrompt(from source, left map[string]value, plain bool) (*ch
 	if err != nil {
 		return nil, err
 	}
-	p := &chatPrompt{field: from.field, plain: plain}
+	p := &chatPrompt{field: from.field}
 	if err := s.tools(p, c, left); err != nil {
 		return nil, err
 	}
+	p.plain, p.typed = formed && p.tools == nil, formed && p.tools != nil && p.forcedTools == nil
 	if err := p.ends(c, left); err != nil {
 		return nil, err
 	}
@@ -106,13 +114,13 @@ func (s *Server) chatPrompt(from source, left map[string]value, plain bool) (*ch
 	switch {
 	case p.forcedTools != nil:
 		err = s.force(p, c)
-	case p.tools != nil && slices.ContainsFunc(p.tools.All(), func(t reply.Tool) bool { return t.Strict }):
+	case p.typed, p.tools != nil && slices.ContainsFunc(p.tools.All(), func(t reply.Tool) bool { return t.Strict }):
 		err = s.hold(p, c)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if plain {
+	if p.plain {
 		p.text = s.reply.CloseThought(p.text)
 	}
 	if p.ids, err = s.encode(p.field, p.text, false); err != nil {
@@ -129,9 +137,9 @@ func (p *chatPrompt) ends(c *chat.Conversation, left map[string]value) error {
 		field := left[continueFinal].name
 		return unsupported(field, "an answer that continues the last message is not supported alongside tools or a "+
 			"format of the answer; want one of them, or tool_choice none")
-	case !c.ContinueFinalMessage && !c.AddGenerationPrompt && (p.forcedTools != nil || strict):
-		return unsupported(addGeneration, "%s false is not supported alongside tools that are strict, or a "+
-			"tool_choice that has the model call; want true, or none", addGeneration)
+	case !c.ContinueFinalMessage && !c.AddGenerationPrompt && (p.forcedTools != nil || p.typed || strict):
+		return unsupported(addGeneration, "%s false is not supported alongside tools that are strict or that go with "+
+			"a format of the answer, or a tool_choice that has the model call; want true, or none", addGeneration)
 	case c.ContinueFinalMessage:
 		list := c.Messages.Items()
 		p.begun, _ = textOf(list[len(list)-1].(*jinja.Dict), "content")

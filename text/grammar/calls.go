@@ -25,6 +25,12 @@ type Calls struct {
 	Thinking    bool // the text begins inside of a thought
 
 	Specials map[int]string // texts of special tokens, empty of those that are not shown
+
+	// Answer is a schema: the text is either what it describes or calls, and nothing else. nil: it may be anything.
+	Answer   []byte
+	AnswerAt string   // what errors call it
+	First    string   // what begins the first call, the mark included
+	Closers  []string // marks that may stand after calls
 }
 
 // A special leads over a special token to another place.
@@ -38,26 +44,15 @@ func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 	c := &callCompiler{compiler: newCompiler(nil), of: &of}
 	root := c.rule()
 	c.marked, c.afterCall = c.place(), c.textPlace()
-	c.text = c.scan(append([]string{of.Mark}, of.Never...), func(i int) int32 {
-		if i == 0 {
-			return c.marked
-		}
-		return nowhere
-	})
-	c.after()
-	if of.Prose != "" {
-		c.skip(c.literals(c.marked, of.Prose), c.text.root())
+	begin, err := int32(0), error(nil)
+	if of.Answer == nil {
+		begin = c.anything()
+	} else if begin, err = c.answer(); err != nil {
+		return nil, err
 	}
 	for _, o := range of.Options {
 		if err := c.option(o); err != nil {
 			return nil, err
-		}
-	}
-	begin := c.text.root()
-	if of.Open != "" {
-		thought := c.scan([]string{of.Close}, func(int) int32 { return c.text.root() }).root()
-		if begin = thought; !of.Thinking {
-			begin = c.mayThink(thought)
 		}
 	}
 	if of.Within {
@@ -67,6 +62,9 @@ func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 	if err := c.finish(root); err != nil {
 		return nil, finished(of.Options[0].At, err)
 	}
+	if of.Answer != nil && len(c.p.places[c.answered].calls) == 0 {
+		return nil, &Error{of.AnswerAt, Empty, errNone.Error()}
+	}
 	for i, at := range c.options {
 		if !slices.Contains(c.p.places[c.marked].skips, at) { // which finish takes out if nothing goes through them
 			return nil, &Error{of.Options[i].At, Empty, errNone.Error()}
@@ -74,7 +72,7 @@ func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 	}
 	g := &Grammar{v: v, p: c.p, root: root, locals: map[point]*local{}, specials: of.Specials}
 	g.leaving = c.leaving(v)
-	for _, at := range append(c.text.places, begin, c.afterCall) { // who asks for masks is in a hurry
+	for _, at := range append(c.texts, begin, c.afterCall) { // who asks for masks is in a hurry
 		if at != nowhere && c.p.places[at].text {
 			g.local(point{at: at})
 		}
@@ -86,18 +84,109 @@ func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 type callCompiler struct {
 	*compiler
 	of        *Calls
-	text      *scanner // outside calls
+	text      *scanner // outside calls; nil: nothing is
+	texts     []int32  // places where the text may be anything
 	marked    int32    // after the mark
 	afterCall int32    // after a call
 	options   []int32  // where each begins
+	answered  int32    // where an answer begins
 }
 
-// textPlace is a place where a text may end, and go on with any special token.
+// textPlace is a place where a text may go on with any special token, and end unless it has to be an answer.
 func (c *callCompiler) textPlace() int32 {
 	at := c.place()
-	c.p.places[at].text, c.p.places[at].end = true, true
+	c.p.places[at].text, c.p.places[at].end = true, c.of.Answer == nil
 	return at
 }
+
+// anything leads over texts that may be anything but for calls. It returns where they begin.
+func (c *callCompiler) anything() int32 {
+	of := c.of
+	c.text = c.scan(append([]string{of.Mark}, of.Never...), func(i int) int32 {
+		if i == 0 {
+			return c.marked
+		}
+		return nowhere
+	})
+	c.texts = c.text.places
+	c.after()
+	if of.Prose != "" {
+		c.skip(c.literals(c.marked, of.Prose), c.text.root())
+	}
+	if of.Open == "" {
+		return c.text.root()
+	}
+	thought := c.scan([]string{of.Close}, func(int) int32 { return c.text.root() }).root()
+	if of.Thinking {
+		return thought
+	}
+	return c.mayThink(thought)
+}
+
+// answer leads over an answer of a schema or calls alone, perhaps after a thought.
+func (c *callCompiler) answer() (int32, error) {
+	of := c.of
+	gap := c.rule() // between what belongs to calls and thoughts
+	for at, n := c.begin(gap), 0; ; n++ {
+		c.end(at)
+		if n == maxGap {
+			break
+		}
+		next := c.place()
+		for _, space := range []byte(spaces) {
+			c.span(at, space, space, next)
+		}
+		at = next
+	}
+	after := c.place() // a call, and marks that close it
+	c.p.places[c.afterCall] = place{}
+	c.skip(c.afterCall, after)
+	for range maxClosers {
+		c.end(after)
+		next, at := c.place(), c.call(after, gap)
+		for _, closer := range of.Closers {
+			c.skip(c.literals(at, closer), next)
+		}
+		if of.Mark != "" {
+			c.skip(c.literals(at, of.Mark), c.marked)
+		}
+		after = next
+	}
+	c.end(after)
+	o := Option{Schema: of.Answer, At: of.AnswerAt}
+	d, err := o.document()
+	if err != nil {
+		return 0, err
+	}
+	c.whole, c.refs = d, map[string]int32{}
+	rule, err := c.schema(d, o.At)
+	if err != nil {
+		return 0, err
+	}
+	begin := c.place()
+	at := c.call(begin, gap)
+	c.skip(c.literals(at, of.First), c.marked)
+	c.end(c.call(at, rule))
+	c.answered = at
+	if of.Open == "" {
+		return begin, nil
+	}
+	thought := c.scan([]string{of.Close}, func(int) int32 { return begin })
+	c.texts = thought.places
+	if of.Thinking {
+		return thought.root(), nil
+	}
+	first := c.place()
+	c.skip(first, begin)
+	c.skip(c.literals(c.call(first, gap), of.Open), thought.root())
+	return first, nil
+}
+
+// Bounds of what may stand around calls and answers.
+const (
+	maxGap     = 4 // spaces
+	maxClosers = 3 // marks after a call
+)
 
 // option adds what may follow the mark.
 func (c *callCompiler) option(o Option) error {
@@ -209,7 +298,12 @@ const nowhere int32 = -1
 func (c *callCompiler) leaving(v *Vocabulary) (all []int32) {
 	var with [256]bool
 	for _, mark := range append([]string{c.of.Mark}, c.of.Never...) {
-		with[mark[len(mark)-1]] = true
+		if mark != "" {
+			with[mark[len(mark)-1]] = true
+		}
+	}
+	if c.of.Answer != nil && c.of.Close != "" { // after which no text may be anything
+		with[c.of.Close[len(c.of.Close)-1]] = true
 	}
 	if c.of.Again {
 		with['{'], with['['] = true, true
@@ -242,7 +336,7 @@ func (g *Grammar) exploreText(at int32) *local {
 			continue
 		}
 		l.mask.allow([]int32{id})
-		if m.over([]spot{{at: at}}, text) == nil {
+		if !m.goesOver(at, text) {
 			l.mask[id/64] &^= 1 << (id % 64)
 		}
 	}
@@ -250,16 +344,20 @@ func (g *Grammar) exploreText(at int32) *local {
 	return l
 }
 
-// over are the spots that a text leads to; nil: there are none.
-func (m *machine) over(from []spot, text []byte) []spot {
+// over are the spots that a text leads to, and whether it may end there.
+func (m *machine) over(from []spot, text []byte) (_ []spot, ended bool) {
 	m.reach(1)
 	for i, b := range text {
-		m.spots[i&1], _, _ = m.step(m.spots[i&1][:0], from, b)
-		if from = m.spots[i&1]; len(from) == 0 {
-			return nil
-		}
+		m.spots[i&1], ended, _ = m.step(m.spots[i&1][:0], from, b)
+		from = m.spots[i&1]
 	}
-	return from
+	return from, ended
+}
+
+// goesOver reports whether a text can follow at a place that no rule calls.
+func (m *machine) goesOver(at int32, text []byte) bool {
+	to, ended := m.over([]spot{{at: at}}, text)
+	return len(to) > 0 || ended
 }
 
 // allowSpecials adds the special tokens that may stand at a place.
@@ -277,7 +375,7 @@ func (g *Grammar) allowSpecials(at int32, mask Mask) {
 			continue
 		}
 		mask.allow([]int32{int32(id)})
-		if m.over([]spot{{at: at}}, []byte(shown)) == nil { // which another place may have allowed
+		if !m.goesOver(at, []byte(shown)) { // which another place may have allowed
 			mask[id/64] &^= 1 << (id % 64)
 		}
 	}
@@ -288,10 +386,12 @@ var errSpecial = errors.New("a special token stands where none may")
 // takeSpecial goes on with a special token.
 func (s *State) takeSpecial(id int, shown string) error {
 	var over []spot
+	ended := false
 	for _, from := range s.spots {
 		p := &s.m.places[from.at]
 		if p.text {
-			over = append(over, s.m.over([]spot{from}, []byte(shown))...)
+			to, here := s.m.over([]spot{from}, []byte(shown))
+			over, ended = append(over, to...), ended || here
 		}
 		for _, way := range p.specials {
 			if way.id == int32(id) {
@@ -300,13 +400,12 @@ func (s *State) takeSpecial(id int, shown string) error {
 		}
 	}
 	s.m.set.list = nil
-	ended := false
 	for _, to := range over {
 		here := s.m.settle(to)
 		ended = ended || here
 	}
 	now := s.m.set.list
-	if len(now) == 0 {
+	if len(now) == 0 && !ended {
 		return errSpecial
 	}
 	s.spots, s.ended = now, ended

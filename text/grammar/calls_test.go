@@ -246,3 +246,93 @@ func TestCallsThatAreRefused(t *testing.T) {
 	_, err = Options(v, []Option{long})
 	require.ErrorContains(t, err, "one stand after a name that takes 4097 bytes")
 }
+
+// typed is a grammar of texts that are calls alone, or an answer of a schema.
+func typed(t *testing.T, rng *rand.Rand, change func(*Calls)) *Grammar {
+	return talk(t, rng, func(of *Calls) {
+		of.Answer, of.AnswerAt = []byte(`{"enum": [{"x": "<c>f{}"}, 12]}`), "answer"
+		of.First, of.Closers = of.Mark, []string{"c>"}
+		if change != nil {
+			change(of)
+		}
+	})
+}
+
+// A text that has to be an answer or calls is one of both, perhaps after a thought, and can be ended only there.
+func TestAnswersOrCalls(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 5))
+	const f, g = `f{"a":true}`, `{"b":1}]`
+	opened := func(of *Calls) { of.Thinking = true }
+	bare := func(of *Calls) { of.Mark, of.First, of.Never = "", "", nil }
+	wrapped := func(of *Calls) { of.First = "<<c>" }
+	for name, c := range map[string]struct {
+		change    func(*Calls)
+		parts     []any
+		may, ends bool
+	}{
+		"an answer":               {nil, []any{`{"x":"<c>f{}"}`}, true, true},
+		"a number":                {nil, []any{"\n\n12"}, true, true},
+		"more than an answer":     {nil, []any{"12 "}, false, false},
+		"a part of one":           {nil, []any{"1"}, true, false},
+		"text":                    {nil, []any{"a"}, false, false},
+		"nothing":                 {nil, []any{}, true, false},
+		"a call":                  {nil, []any{shownMark, f}, true, true},
+		"closed":                  {nil, []any{shownMark, f, "\nc>"}, true, true},
+		"a part of a call":        {nil, []any{shownMark, `f{"a"`}, true, false},
+		"a wrong call":            {nil, []any{shownMark, `f{"b"`}, false, false},
+		"two calls":               {nil, []any{shownMark, f, "c>\n", shownMark, "[g", inner, g}, true, true},
+		"two without a closer":    {nil, []any{shownMark, f, shownMark, f}, true, true},
+		"a call and text":         {nil, []any{shownMark, f, " a"}, false, false},
+		"a call and an answer":    {nil, []any{shownMark, f, "12"}, false, false},
+		"an answer and a call":    {nil, []any{"12", shownMark}, false, false},
+		"a thought":               {nil, []any{"<t>a", shownMark, hidden, "b</t>"}, true, false},
+		"inside of one":           {nil, []any{"<t>a"}, true, false},
+		"a thought and a call":    {nil, []any{" <t>a</t>\n\n", shownMark, f}, true, true},
+		"a thought and an answer": {nil, []any{"<t>a</t>12"}, true, true},
+		"a thought and text":      {nil, []any{"<t>a</t>a"}, false, false},
+		"two thoughts":            {nil, []any{"<t>a</t><t>"}, false, false},
+		"an opened thought":       {opened, []any{"a", hidden, "</t>\n12"}, true, true},
+		"an opened one alone":     {opened, []any{"12"}, true, false},
+		"without a mark":          {bare, []any{f}, true, true},
+		"an answer without one":   {bare, []any{"12"}, true, true},
+		"a second without one":    {bare, []any{f, f}, false, false},
+		"what begins the first":   {wrapped, []any{"<", shownMark, f, shownMark, f}, true, true},
+		"and nothing else":        {wrapped, []any{shownMark}, false, false},
+	} {
+		may, ends := follows(typed(t, rng, c.change), c.parts...)
+		require.Equal(t, []bool{c.may, c.ends}, []bool{may, ends}, name)
+	}
+	for _, change := range []func(*Calls){nil, opened, bare} { // whatever tokens it comes in
+		g := typed(t, rng, change)
+		for range 20 {
+			s, text := g.Begin(2), ""
+			for range 40 {
+				mask := s.Mask()
+				sameAsMask(t, s, mask, text)
+				var all []int
+				for id := range g.v.size {
+					if mask.Allows(id) && (id != 2 || !s.MayEnd()) {
+						all = append(all, id)
+					}
+				}
+				if len(all) == 0 {
+					require.True(t, s.MayEnd(), "%q", text)
+					break
+				}
+				id := all[rng.IntN(len(all))]
+				require.NoError(t, s.Take(id), "%q after %q", g.shown(id), text)
+				text += g.shown(id)
+			}
+		}
+	}
+	var refused *Error
+	_, err := WithCalls(typed(t, rng, nil).v, Calls{Mark: "<c>", First: "<c>", Answer: []byte(`{"not": {}}`),
+		AnswerAt: "answer", Options: []Option{{Before: "f", Schema: []byte(`{}`), At: "f"}}})
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, "answer", refused.At)
+	_, err = WithCalls(typed(t, rng, nil).v, Calls{Mark: "<c>", First: "<c>", Answer: []byte(
+		`{"properties": {"a": {"$ref": "#"}}, "required": ["a"]}`), AnswerAt: "answer",
+		Options: []Option{{Before: "f", Schema: []byte(`{}`), At: "f"}}})
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, Error{"answer", Empty, errNone.Error()}, *refused)
+}

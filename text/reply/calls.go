@@ -34,6 +34,7 @@ type callReader struct {
 	scan   scan // of the body
 	closed bool // a closing mark has come after the body
 	opens  []string
+	alone  bool // no text is in front of calls
 }
 
 // newCallReader begins inside of a call if the prompt has opened one.
@@ -126,7 +127,7 @@ func (r *callReader) fail(n int) (text string, calls []Call, more bool) {
 
 // search looks for the first mark of a call.
 func (r *callReader) search() (text string, more bool) {
-	if r.bare() {
+	if r.bare() || r.alone {
 		return r.first()
 	}
 	held := string(r.held)
@@ -159,7 +160,7 @@ func (r *callReader) enter(lead, mark string) {
 	}
 }
 
-// first looks whether an answer begins with a call that no mark is in front of.
+// first looks whether an answer begins with a call, in front of which a mark stands in some forms.
 func (r *callReader) first() (text string, more bool) {
 	held := string(r.held)
 	begins := strings.TrimLeft(held, spaces)
@@ -168,18 +169,23 @@ func (r *callReader) first() (text string, more bool) {
 		r.at = allText
 		return "", true
 	}
-	for _, mark := range r.opens {
+	for _, mark := range append(r.opens, r.wrap.open) {
 		switch {
+		case mark == "":
 		case strings.HasPrefix(begins, mark):
-			r.open(held[:skip+len(mark)])
 			r.held = r.held[skip+len(mark):]
+			r.enter(held[:skip+len(mark)], mark)
 			return "", true
 		case begun(begins, mark):
 			return "", false
 		}
 	}
-	if begins == "" {
+	switch {
+	case begins == "":
 		return "", false
+	case !r.bare():
+		r.at = allText
+		return "", true
 	}
 	r.open(held[:skip])
 	r.held = r.held[skip:]

@@ -20,6 +20,9 @@ type Held struct {
 	Separators string // bytes that may stand between calls, besides spaces
 	Again      bool   // a bracket after a call begins another one
 
+	First   string   // of answers that are calls alone or have none: what begins the first call, the mark included
+	Closers []string // and what may stand after calls
+
 	Open, Close string // around a thought that an answer may begin with; empty: there is none
 	Thinking    bool   // the prompt has opened one
 }
@@ -27,11 +30,21 @@ type Held struct {
 // ErrNotHeld reports that the beginning of a call cannot be recognised.
 var ErrNotHeld = errors.New("nothing marks where the model's calls begin")
 
+// HoldAlone is Hold for answers that are calls and nothing else, perhaps after a thought, or have none. In those a call
+// needs no mark. They are read by [Reader.Alone].
+func (f *Format) HoldAlone(c *chat.Conversation, o chat.Options, rendered string, tools []Tool) (*Held, error) {
+	return f.hold(c, o, rendered, tools, true)
+}
+
 // Hold returns the form of calls of some tools in the answer to a conversation, as the template writes them. rendered
 // is the prompt. Errors are [ErrNotForced], [ErrNotHeld], and those of the template.
 func (f *Format) Hold(c *chat.Conversation, o chat.Options, rendered string, tools []Tool) (*Held, error) {
+	return f.hold(c, o, rendered, tools, false)
+}
+
+func (f *Format) hold(c *chat.Conversation, o chat.Options, rendered string, tools []Tool, alone bool) (*Held, error) {
 	form := f.calls
-	if form == nil || form.bare() {
+	if form == nil || form.bare() && !alone {
 		return nil, ErrNotHeld
 	}
 	whole, name, brace, err := f.written(c, o, rendered)
@@ -43,6 +56,24 @@ func (f *Format) Hold(c *chat.Conversation, o chat.Options, rendered string, too
 	for _, mark := range form.opens() {
 		if at := strings.LastIndex(whole[:name], mark); at >= 0 && at+len(mark) > after {
 			held.Mark, after = mark, at+len(mark)
+		}
+	}
+	first := held.Mark // what is in front of the first call
+	if alone {
+		first = form.wrap.open + held.Mark
+		switch said, begins := strings.CutPrefix(whole, rendered); {
+		case begins && form.bare():
+			held.Mark, first, after = "", "", len(whole)-len(strings.TrimLeft(said, spaces))
+		case form.bare():
+			return nil, ErrNotHeld
+		case begins && after > len(rendered):
+			first = strings.TrimLeft(whole[len(rendered):after], spaces)
+		}
+		held.First = first
+		for _, mark := range append(form.closes(), form.wrap.close) {
+			if mark != "" {
+				held.Closers = append(held.Closers, mark)
+			}
 		}
 	}
 	body := after
@@ -65,7 +96,7 @@ func (f *Format) Hold(c *chat.Conversation, o chat.Options, rendered string, too
 	if form.prose != "" {
 		held.Prose = form.prose + form.header
 	}
-	held.Within = strings.HasSuffix(rendered, form.call.open)
+	held.Within = !form.bare() && strings.HasSuffix(rendered, form.call.open)
 	if f.thoughts != nil {
 		held.Open, held.Close = f.thoughts.open, f.thoughts.close
 		held.Thinking = newThoughtReader(f.thoughts, rendered).at == inThought
@@ -74,7 +105,8 @@ func (f *Format) Hold(c *chat.Conversation, o chat.Options, rendered string, too
 	for _, tool := range tools {
 		before := strings.ReplaceAll(whole[after:brace], probeTool, tool.Name)
 		r := newCallReader(form, "", known)
-		_, calls := r.push(held.Mark + before + "{}" + held.After)
+		r.alone = alone
+		_, calls := r.push(first + before + "{}" + held.After)
 		if len(calls) != 1 || calls[0] != (Call{tool.Name, "{}"}) {
 			return nil, ErrNotHeld // it would not be read as a call of this tool
 		}

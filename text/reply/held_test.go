@@ -84,3 +84,49 @@ func TestStrictTools(t *testing.T) {
 		require.Equal(t, i == 0, tool.Strict)
 	}
 }
+
+// Calls that stand alone can be held without a mark too. Marks that such an answer does not begin with are text.
+func TestHeldAlone(t *testing.T) {
+	tools := ParseTools([]byte(exampleTools))
+	alone := 0
+	for _, f := range forms {
+		e := examples[f.name]
+		format := Of(e.chat())
+		c, err := chat.Parse([]byte(`{"messages": [{"role": "user", "content": "Warm?"}], "tools": ` + exampleTools +
+			`, "add_generation_prompt": true}`))
+		require.NoError(t, err)
+		c.AddGenerationPrompt = true
+		rendered, err := e.chat().Render(c, chat.Options{Now: time.Unix(0, 0)})
+		if err != nil {
+			rendered = "<|assistant|>"
+		}
+		held, err := format.HoldAlone(c, chat.Options{Now: time.Unix(0, 0)}, rendered, tools.All())
+		if err != nil {
+			require.True(t, err == ErrNotHeld || err == ErrNotForced, "%s: %v", f.name, err)
+			t.Logf("%s: %v", f.name, err)
+			continue
+		}
+		alone++
+		for _, tool := range []int{0, 1} {
+			body := held.Before[tool] + `{"a": {"b": ["}"]}}` + held.After
+			want := Call{tools.All()[tool].Name, `{"a":{"b":["}"]}}`}
+			p := joined(format.Reader(rendered, tools).Alone(), "\n"+held.First+body)
+			require.Equal(t, []Call{want}, p.Calls, "%s: %q", f.name, held.First+body)
+			require.Empty(t, strings.TrimSpace(p.Text))
+			if held.Mark == "" {
+				continue
+			}
+			text := held.First + body + "\n"
+			for _, closer := range held.Closers[:min(1, len(held.Closers))] {
+				text += closer
+			}
+			p = joined(format.Reader(rendered, tools).Alone(), text+"\n"+held.Mark+body)
+			require.Equal(t, []Call{want, want}, p.Calls, "%s: %q", f.name, text)
+			answer := `{"a": "` + held.Mark + held.Before[tool] + `{}` + held.After + `"}`
+			p = joined(format.Reader(rendered, tools).Alone(), answer)
+			require.Empty(t, p.Calls, "%s: %q", f.name, answer)
+			require.Equal(t, answer, p.Text)
+		}
+	}
+	require.Greater(t, alone, 15)
+}

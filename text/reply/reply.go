@@ -67,6 +67,15 @@ func (r *Reader) After(text string) *Reader {
 	return r
 }
 
+// Alone makes a new reader look for calls only where the answer begins with one: what else has their marks in it, as a
+// string in JSON may, is text.
+func (r *Reader) Alone() *Reader {
+	if r.calls != nil {
+		r.calls.alone = true
+	}
+	return r
+}
+
 // Called reports whether there was a call.
 func (r *Reader) Called() bool { return r.called }
 
