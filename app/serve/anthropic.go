@@ -405,13 +405,18 @@ func (s *Server) thinking(c *chat.Conversation, left map[string]value) error {
 		return nil
 	}
 	kind := ""
+	const budget = "thinking_budget"
 	err := named(v, func(name string, member value) (err error) {
 		switch name {
 		case "type":
 			kind, err = member.text()
 		case "budget_tokens":
-			_, err = member.integer(1, math.MaxInt32)
-			s.hint(member.name)
+			var tokens int
+			if tokens, err = member.integer(1, math.MaxInt32); s.chat.Mentions(budget) {
+				c.Extra.Set(budget, int64(tokens))
+			} else { // max_tokens is the limit
+				s.hint(member.name)
+			}
 		case "display":
 			var how string
 			if how, err = member.text(); err == nil && how != "summarized" {

@@ -228,6 +228,9 @@ func TestMessageThoughts(t *testing.T) {
 	const granite = chatML // whose variable has another name
 	require.Equal(t, tokens("<|user|>Hi<|assistant|><think>"),
 		prompt(granite, `, "thinking": {"type": "enabled", "budget_tokens": 1024}`))
+	const seed = `{{ messages[0].content }}{{ thinking_budget }}{% if thinking %}!{% endif %}`
+	require.Equal(t, tokens("Hi1024!"), prompt(seed,
+		`, "thinking": {"type": "enabled", "budget_tokens": 1024}`))
 
 	plain := newTest(says(t, "x"), func(c *Config) {
 		c.Chat = format(`{% for m in messages %}{{ m.content }}{% endfor %}`)

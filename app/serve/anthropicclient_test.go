@@ -15,7 +15,8 @@ func TestAnthropicClient(t *testing.T) {
 		t.Skip("AMKC_OPENAI names no Python with Anthropic's client")
 	}
 	s := newTest(NewSingle(newVM(t), limits, 4), func(c *Config) { c.APIKey = "k" }).start(t)
-	tools := serve(t, says(t, `Let me see.<tool_call>{"name": "weather", "arguments": {"place": "Bern"}}</tool_call>`))
+	const said = `Let me see.<tool_call>{"name": "weather", "arguments": {"place": "Bern"}}</tool_call>`
+	tools := newTest(says(t, said), func(c *Config) { c.Aliases = []string{"claude-opus-5-5"} }).start(t)
 	thinking := newTest(says(t, "<think>\nAs so.\n</think>\n\nIt is."), func(c *Config) {
 		c.Chat = format(thinks)
 	}).start(t)

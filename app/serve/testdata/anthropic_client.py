@@ -2,10 +2,15 @@
 should be is an assertion.
 
 The first has the API key "k" and the model "m", which decodes; the second answers "Let me see." and a call of a tool; the
-third thinks "As so." and says "It is.".
+third thinks "As so." and says "It is.". The second has the name that the example of the client's README asks for, too.
 """
 
 import asyncio
+import contextlib
+import importlib.metadata
+import io
+import os
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -143,6 +148,18 @@ def thinking(client):
     assert client.messages.create(**ask).content[1].text == "It is."
 
 
+def readme(url):
+    """The examples of the README of the client, as they are."""
+    os.environ |= {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"}
+    text = importlib.metadata.metadata("anthropic").get_payload()
+    examples = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert examples, text
+    for example in examples:
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(example, "README", "exec"), {"__name__": "__main__"})
+        assert "Let me see." in printed.getvalue(), printed.getvalue()
+
+
 def main(url, tools_url, thinking_url):
     client = anthropic.Anthropic(base_url=url, api_key="k", max_retries=0)
     messages(client)
@@ -152,6 +169,7 @@ def main(url, tools_url, thinking_url):
     caller = anthropic.Anthropic(base_url=tools_url, api_key="none", max_retries=0)
     tools(caller)
     runner(caller)
+    readme(tools_url)
     thinking(anthropic.Anthropic(base_url=thinking_url, api_key="none", max_retries=0))
 
 
