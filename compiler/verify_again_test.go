@@ -160,6 +160,7 @@ func emitOver(t *testing.T, dir string, p *ir.Program, more ...*ir.Program) erro
 	if err := checkEmitted(files, p, more...); err != nil {
 		return err
 	}
+	files[readmeFile] = append(files[readmeFile], m.Origin()...)
 	for name, content := range files {
 		if m.Files[name] != codegen.Digest(content) {
 			put(t, dir, name, string(content))
