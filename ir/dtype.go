@@ -23,9 +23,6 @@ var dtypeBits = [...]int{32, 16, 16, 8, 8, 32, 8, 4, 8, 8}
 
 func (t DType) String() string { return enumName(dtypeNames[:], int(t)) }
 
-// IsFP8 reports whether elements are floats of 8 bits.
-func (t DType) IsFP8() bool { return t == F8E4M3 || t == F8E5M2 }
-
 // Bits returns the size of one element in bits.
 func (t DType) Bits() int {
 	if t < 0 || int(t) >= len(dtypeBits) {

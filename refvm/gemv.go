@@ -2,6 +2,7 @@ package refvm
 
 import (
 	"amkc/ir"
+	"amkc/ir/format"
 	ops "amkc/ir/op"
 )
 
@@ -49,7 +50,7 @@ func gemv(w *worker, o *op) error {
 	multiply := func(b int, row []float32) float32 { return dot(x[b*k:(b+1)*k], row) }
 	if in := &o.in[1]; w.roundsFor(in) {
 		first := in.dims[in.rank-1].lo
-		if in.st.buf.DType.IsFP8() {
+		if !format.InFixedPoint(in.st.buf.Format()) {
 			x = w.inFP16(x, k, first)
 		} else {
 			fixed := make([]digits, rows)

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"amkc/ir"
+	"amkc/ir/format"
 )
 
 // A sum is what is known of the terms of a sum, whatever their order.
@@ -158,7 +159,8 @@ func (w *worker) multiplied(matrix *operand, x []float32, r, wide []float64) mul
 		return m
 	}
 	m.first = matrix.dims[matrix.rank-1].lo
-	if matrix.st.buf.DType.IsFP8() { // to fp16, of which what is in reach of the middle of two goes either way
+	if !format.InFixedPoint(matrix.st.buf.Format()) {
+		// To fp16, of which what is in reach of the middle of two goes either way.
 		for i, f := range w.inFP16(x, len(x), m.first) {
 			m.x[i] = float64(f)
 			if m.r[i] > 0 {

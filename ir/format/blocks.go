@@ -3,9 +3,10 @@ package format
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
-// Quantised is a format of integers or of fp8 with scales. Pack and PackFor choose scales and zero points, and
+// Quantised is a format of integers or of floats with scales. Pack and PackFor choose scales and zero points, and
 // round to them; PackGroups takes them as they are.
 type Quantised interface {
 	Format
@@ -49,9 +50,9 @@ func HasOffset(f Format) bool {
 // quarters 0 and 1, the high ones 2 and 3. They hold q + 8, and zero points z + 8, so that a mask makes an operand of
 // unsigned bytes of them; int8 is two's complement.
 type blocks struct {
-	dtype string // I4, I8, or one of float8s
+	dtype string // I4, I8, or one of numbers
 	bits  int
-	float *float8 // what the elements are; nil: integers
+	float *number // what the elements are; nil: integers
 	group int
 	scale element
 	zeros bool
@@ -70,7 +71,7 @@ func quantised(dtype string, bits int) []Format {
 	for _, zeros := range []bool{false, true} {
 		for _, group := range []int{32, 64, 128} {
 			for _, scale := range []element{f32, f16, bf16} {
-				if float := floatsOf(dtype); float == nil || group == quantColumns && !zeros {
+				if float := floatsOf(dtype); float == nil || slices.Contains(float.groups, group) && !zeros {
 					out = append(out, blocks{dtype, bits, float, group, scale, zeros})
 				}
 			}
@@ -138,9 +139,9 @@ func (b blocks) Tensor(rows, cols int) (dtype string, shape []int) {
 	return "U8", []int{g.Tiles(rows), g.Blocks(cols), b.size()}
 }
 
-// offset is what is added to zero points.
+// offset is what is added to integers and zero points.
 func (b blocks) offset() byte {
-	if b.bits == 4 {
+	if b.bits == 4 && b.float == nil {
 		return nibbleOffset
 	}
 	return 0
@@ -201,7 +202,8 @@ func (b blocks) elements(block []byte, row int, q []byte) {
 		low := binary.LittleEndian.Uint32(q[col:])
 		high := binary.LittleEndian.Uint32(q[col+quantColumns/2:])
 		if b.bits == 4 {
-			const nibbles, offset = 0x0f0f0f0f, 0x01010101 * nibbleOffset // added without a carry
+			const nibbles = 0x0f0f0f0f
+			offset := 0x01010101 * uint32(b.offset()) // added without a carry
 			binary.LittleEndian.PutUint32(block[at:], (low^offset)&nibbles|(high^offset)&nibbles<<4)
 			continue
 		}
@@ -215,10 +217,13 @@ func (b blocks) elementsOf(block []byte, row int, q []byte) {
 	for col := 0; col < quantColumns/2; col += 4 {
 		at := b.within(row, col)
 		low, high := binary.LittleEndian.Uint32(block[at:]), uint32(0)
-		if b.bits == 4 {
-			low, high = signed(low), signed(low>>4)
-		} else {
+		switch {
+		case b.bits == 8:
 			high = binary.LittleEndian.Uint32(block[at+lanes*unit:])
+		case b.float != nil:
+			low, high = low&0x0f0f0f0f, low>>4&0x0f0f0f0f
+		default:
+			low, high = signed(low), signed(low>>4)
 		}
 		binary.LittleEndian.PutUint32(q[col:], low)
 		binary.LittleEndian.PutUint32(q[col+quantColumns/2:], high)

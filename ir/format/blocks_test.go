@@ -19,13 +19,19 @@ func quantisedFormats() []blocks {
 	return out
 }
 
+// e2m1 are floats of 4 bits, which no format has yet.
+var e2m1 = number{"F4E2M1", 4, []int{32, 64, 128}, "", 6,
+	&[256]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6}, nil}
+
+func init() { numbers = append(numbers, e2m1) }
+
 // randomGroups makes rows of every value that the elements of a format have.
 func randomGroups(rng *rand.Rand, b blocks, rows, cols, group int) Groups {
 	g := Groups{Cols: cols, Group: group, Q: make([]byte, rows*cols)}
 	for i := range g.Q {
 		g.Q[i] = byte(rng.IntN(256))
 		if b.bits == 4 {
-			g.Q[i] = byte(rng.IntN(16) - 8)
+			g.Q[i] = byte(rng.IntN(16)) - b.offset()
 		}
 		if b.dtype == "F8E4M3" && g.Q[i]&0x7f == 0x7f {
 			g.Q[i] = 0
@@ -49,7 +55,11 @@ func TestBlocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	for _, b := range quantisedFormats() {
+	all := quantisedFormats()
+	for _, f := range quantised(e2m1.dtype, e2m1.bits) {
+		all = append(all, f.(blocks))
+	}
+	for _, b := range all {
 		t.Run(b.DType()+" "+b.Layout(), func(t *testing.T) {
 			for _, shape := range [][3]int{{1, 1, b.group}, {8, 128, b.group}, {9, 200, b.group}, {23, 300, 256}} {
 				rows, cols, group := shape[0], shape[1], shape[2]
@@ -75,8 +85,8 @@ func TestBlocks(t *testing.T) {
 						require.Equal(t, g.Zero[of], back.Zero[own])
 					}
 					want := g.Scale[of] * float32(q-zero)
-					if b.dtype == "F8E4M3" {
-						want = g.Scale[of] * fromE4M3[g.Q[i]]
+					if b.float != nil {
+						want = g.Scale[of] * b.float.values[g.Q[i]]
 					}
 					require.Equal(t, want, v)
 					at := b.At(row, col, cols)
@@ -84,10 +94,10 @@ func TestBlocks(t *testing.T) {
 						require.Equal(t, g.Q[i], packed[at])
 						rest[at] = 0
 					} else if col%quantColumns >= quantColumns/2 {
-						require.Equal(t, g.Q[i]+8, packed[at]>>4)
+						require.Equal(t, g.Q[i]+b.offset(), packed[at]>>4)
 						rest[at] &= 15
 					} else {
-						require.Equal(t, g.Q[i]+8, packed[at]&15)
+						require.Equal(t, g.Q[i]+b.offset(), packed[at]&15)
 						rest[at] &= 0xf0
 					}
 				}

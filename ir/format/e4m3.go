@@ -2,22 +2,24 @@ package format
 
 import "math"
 
-// A float8 is a type of floats of 8 bits.
-type float8 struct {
+// A number is a type of floats of 4 or 8 bits.
+type number struct {
 	dtype   string
+	bits    int
+	groups  []int  // how many columns may share a scale
 	enum    string // of weight_format.cuh
 	largest float32
 	values  *[256]float32      // by their bits
 	round   func(float32) byte // to the nearest one, ties to even
 }
 
-var float8s = []float8{{"F8E4M3", "kE4m3", 448, &fromE4M3, toE4M3}}
+var numbers = []number{{"F8E4M3", 8, []int{128}, "kE4m3", 448, &fromE4M3, toE4M3}}
 
 // floatsOf are those of an element type, or nil.
-func floatsOf(dtype string) *float8 {
-	for i := range float8s {
-		if float8s[i].dtype == dtype {
-			return &float8s[i]
+func floatsOf(dtype string) *number {
+	for i := range numbers {
+		if numbers[i].dtype == dtype {
+			return &numbers[i]
 		}
 	}
 	return nil

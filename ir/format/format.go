@@ -7,6 +7,7 @@
 package format
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -66,8 +67,8 @@ func (g Geometry) Tiles(rows int) int { return (rows + g.Rows - 1) / g.Rows }
 var all = func() []Format {
 	out := slices.Concat([]Format{plain{f32}, plain{f16}, plain{bf16}, tiles{f32}, tiles{f16}, tiles{bf16}},
 		quantised("I4", 4), quantised("I8", 8))
-	for _, f := range float8s {
-		out = append(out, quantised(f.dtype, 8)...)
+	for _, f := range numbers {
+		out = append(out, quantised(f.dtype, f.bits)...)
 	}
 	return out
 }()
@@ -84,12 +85,13 @@ func Find(layout, dtype string) Format {
 
 // Names lists the formats, for messages, with the values of the parameters of quantised ones.
 func Names() string {
-	var floats []string
-	for _, f := range float8s {
-		floats = append(floats, f.dtype)
+	names := "rowmajor of F32, F16, BF16; tile8x32 of F32, F16, BF16; tile8x128.gN.S or tile8x128.gN.S.zeros of I4, " +
+		"I8 with N of 32, 64, 128 and S of F32, F16, BF16"
+	for _, f := range numbers {
+		groups := strings.Trim(fmt.Sprint(f.groups), "[]")
+		names += fmt.Sprintf("; tile8x128.g%s.S of %s", strings.ReplaceAll(groups, " ", "|"), f.dtype)
 	}
-	return "rowmajor of F32, F16, BF16; tile8x32 of F32, F16, BF16; tile8x128.gN.S or tile8x128.gN.S.zeros of I4, I8 " +
-		"with N of 32, 64, 128 and S of F32, F16, BF16; tile8x128.g128.S of " + strings.Join(floats, ", ")
+	return names
 }
 
 // sized returns n bytes, those of b if it has as many.

@@ -61,7 +61,7 @@ var alike = func() (ones [quantColumns]float32) {
 	return ones
 }()
 
-// floats rounds a group to floats of 8 bits, of which the largest magnitude becomes the largest number, whatever the
+// floats rounds a group to floats, of which the largest magnitude becomes the largest number, whatever the
 // weights.
 func (b blocks) floats(values, _ []float32, q []byte) (scale float32, zero int) {
 	scale = b.rounded(largest(values) / b.most())

@@ -9,13 +9,16 @@
 namespace amk {
 
 struct E4m3 {
-  // The value of one: its bits, where a float has them, are its value times 2^-120, subnormals too.
+  static constexpr int kBits = 8;
+
+  // The value of what is in the low kBits bits: these, where a float has them, are its value times
+  // 2^-120, subnormals too.
   __device__ __forceinline__ static float to_float(u32 bits) {
     return float_of_bits((bits & 0x80u) << 24 | (bits & 0x7fu) << 20) * 0x1p120f;
   }
 
-  // Four of them, in the bytes of a word, as pairs of fp16: numbers 0 and 1, and 2 and 3. Each is
-  // its value over kHalvesUnit, exactly.
+  // Four of them, in the low bits of the bytes of a word, as pairs of fp16: numbers 0 and 1, and 2
+  // and 3. Each is its value over kHalvesUnit, exactly.
 #if AMK_FP8_CONVERT
   static constexpr float kHalvesUnit = 1;
   __device__ __forceinline__ static uint2 to_halves(u32 four) { return e4m3x4_to_halves(four); }

@@ -1,7 +1,7 @@
-// What a warp holds of a quad of floats of 8 bits, and how it multiplies it: as fp16, which has all
-// of their values. Its activations become fp16 too, those of bf16 times a power of two. Needs
-// schedule.h with AMK_TENSOR_CORES. Must not know where quads come from, nor what becomes of the
-// sums.
+// What a warp holds of a quad of floats of 4 or 8 bits, and how it multiplies it: as fp16, which
+// has all of their values. Its activations become fp16 too, those of bf16 times a power of two.
+// Needs schedule.h with AMK_TENSOR_CORES. Must not know where quads come from, nor what becomes of
+// the sums.
 #pragma once
 
 #include "digits.cuh"
@@ -42,13 +42,27 @@ __device__ __forceinline__ uint2 activations_in_halves(uint2 x, float& scale) {
 // row, four in A rows 0-7 and the four that lie 16 columns on in A rows 8-15, and B columns 2g and
 // 2g+1 hold the activations of the two halves of quarter g. The four quarters share one B register
 // pair and have an accumulator each; the useful sums are d0 and d3 of the lane whose quarter it is.
-template <class Number, class Scale>
-struct Fragments<Floats<Number, Scale>> {
-  using W = Floats<Number, Scale>;
+template <class Number, int kGroup, class Scale>
+struct Fragments<Floats<Number, kGroup, Scale>> {
+  using W = Floats<Number, kGroup, Scale>;
   static constexpr int kBatch = 1, kQuarters = 4;
   struct Weights {
-    uint4 half[2] = {};
-    typename Scale::Bits scale = 0;  // of this lane's row
+    uint4 half[W::kBits / 4] = {};
+    typename Scale::Bits scale[W::kGroups] = {};  // of this lane's row
+
+    // Eight numbers of a quarter, as rows lane / 4 and lane / 4 + 8 of A.
+    __device__ __forceinline__ uint4 operand(int quarter) const {
+      const uint4 two = half[W::kBits == 8 ? quarter / 2 : 0];  // quarters
+      const auto halves = [quarter](u32 word) {
+        return Number::to_halves(W::of_quarter(word, quarter));
+      };
+      const uint2 first = halves(quarter % 2 ? two.z : two.x);
+      const uint2 second = halves(quarter % 2 ? two.w : two.y);
+      return make_uint4(first.x, second.x, first.y, second.y);
+    }
+    __device__ __forceinline__ float scale_of(int quarter) const {
+      return Scale::to_float(scale[quarter * W::kGroups / 4]);
+    }
   };
   struct Vector {
     uint2 four = {};
@@ -56,7 +70,7 @@ struct Fragments<Floats<Number, Scale>> {
   };
   struct Product {
     float d[kQuarters][4] = {};
-    float scale = 0;
+    float scale[W::kGroups] = {};
   };
   struct Sum {
     float d[kQuarters] = {};
@@ -66,9 +80,11 @@ struct Fragments<Floats<Number, Scale>> {
 
   __device__ __forceinline__ static void load(Weights& w, const u8* quad, int lane, int) {
 #pragma unroll
-    for (int j = 0; j < 2; ++j)
+    for (int j = 0; j < W::kBits / 4; ++j)
       w.half[j] = *reinterpret_cast<const uint4*>(quad + j * 512 + lane * 16);
-    w.scale = reinterpret_cast<const typename Scale::Bits*>(quad + W::kScales)[lane / 4];
+    const auto* scales = reinterpret_cast<const typename Scale::Bits*>(quad + W::kScales);
+#pragma unroll
+    for (int g = 0; g < W::kGroups; ++g) w.scale[g] = scales[lane / 4 * W::kGroups + g];
   }
 
   // All lanes of a warp call it.
@@ -83,19 +99,18 @@ struct Fragments<Floats<Number, Scale>> {
     Product p;
 #pragma unroll
     for (int j = 0; j < kQuarters; ++j) {
-      const uint4 two = w.half[j / 2];  // quarters
-      const uint2 first = Number::to_halves(j % 2 ? two.z : two.x);
-      const uint2 second = Number::to_halves(j % 2 ? two.w : two.y);
-      Fp16::mma(p.d[j], first.x, second.x, first.y, second.y, x.four.x, x.four.y);
+      const uint4 a = w.operand(j);
+      Fp16::mma(p.d[j], a.x, a.y, a.z, a.w, x.four.x, x.four.y);
     }
-    p.scale = Scale::to_float(w.scale) * x.scale;
+#pragma unroll
+    for (int g = 0; g < W::kGroups; ++g) p.scale[g] = Scale::to_float(w.scale[g]) * x.scale;
     return p;
   }
 
   __device__ __forceinline__ static void add(Sum& sum, const Product& p, int) {
 #pragma unroll
     for (int j = 0; j < kQuarters; ++j)
-      sum.d[j] = fmaf(p.d[j][0] + p.d[j][3], p.scale, sum.d[j]);
+      sum.d[j] = fmaf(p.d[j][0] + p.d[j][3], p.scale[j * W::kGroups / kQuarters], sum.d[j]);
   }
 
   __device__ __forceinline__ static float total(const Sum& sum, int lane) {

@@ -211,9 +211,9 @@ struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros>> : QuantisedTokens 
 };
 
 // The halves of a token's quarter are two columns of an mma.m16n8k16: 2 * token + half.
-template <class Number, class Scale>
-struct TokenFragments<Floats<Number, Scale>> : QuantisedTokens {
-  using One = Fragments<Floats<Number, Scale>>;
+template <class Number, int kGroup, class Scale>
+struct TokenFragments<Floats<Number, kGroup, Scale>> : QuantisedTokens {
+  using One = Fragments<Floats<Number, kGroup, Scale>>;
   using Weights = typename One::Weights;
   struct Vector {
     uint2 pairs[kQuarters] = {};  // activations, then halves
@@ -245,18 +245,14 @@ struct TokenFragments<Floats<Number, Scale>> : QuantisedTokens {
 
   struct Sums : QuarterSums {
     __device__ __forceinline__ void multiply(const Weights& w, const Vector (&x)[kSets]) {
-      const float of_row = Scale::to_float(w.scale);
 #pragma unroll
       for (int j = 0; j < kQuarters; ++j) {
-        const uint4 two = w.half[j / 2];  // quarters
-        const uint2 first = Number::to_halves(j % 2 ? two.z : two.x);
-        const uint2 second = Number::to_halves(j % 2 ? two.w : two.y);
+        const uint4 a = w.operand(j);
 #pragma unroll
         for (int set = 0; set < kSets; ++set) {
           float d[4] = {};
-          Fp16::mma(d, first.x, second.x, first.y, second.y, x[set].pairs[j].x,
-                         x[set].pairs[j].y);
-          sum[set][j] = fmaf(d[0] + d[3], of_row * x[set].scale, sum[set][j]);
+          Fp16::mma(d, a.x, a.y, a.z, a.w, x[set].pairs[j].x, x[set].pairs[j].y);
+          sum[set][j] = fmaf(d[0] + d[3], w.scale_of(j) * x[set].scale, sum[set][j]);
         }
       }
     }

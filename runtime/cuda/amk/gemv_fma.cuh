@@ -60,7 +60,7 @@ struct EightWeights {
   }
 };
 
-// Adds the 32 floats of 8 bits of quarter lane % 4 of row lane / 4 of a block, times their
+// Adds the 32 floats of quarter lane % 4 of row lane / 4 of a block, times their
 // activations and their scale. x gives an activation by its column in the block.
 template <class W, class Activations>
 __device__ __forceinline__ float add_dot32(float to, const u8* block, int lane, Activations&& x) {
@@ -68,12 +68,13 @@ __device__ __forceinline__ float add_dot32(float to, const u8* block, int lane, 
   float sum = 0;
 #pragma unroll 1
   for (int column = quarter * 32; column < quarter * 32 + 32; column += 4) {
-    const u32 four = *reinterpret_cast<const u32*>(block + W::place(row, column));
+    const u32 word = *reinterpret_cast<const u32*>(block + W::place(row, column));
+    const u32 four = W::of_quarter(word, quarter);
 #pragma unroll
     for (int i = 0; i < 4; ++i) sum = fmaf(W::Number::to_float(four >> 8 * i), x(column + i), sum);
   }
   using Bits = typename W::Scale::Bits;
-  const Bits scale = reinterpret_cast<const Bits*>(block + W::kScales)[row];
+  const Bits scale = reinterpret_cast<const Bits*>(block + W::kScales)[lane * W::kGroups / 4];
   return fmaf(sum, W::Scale::to_float(scale), to);
 }
 

@@ -50,9 +50,9 @@ struct QuarterFormat {
   }
 };
 
-// Floats of 8 bits: halves, as operands of eight tokens, and then for each token a scale.
-template <class Number, class Scale>
-struct QuarterFormat<Floats<Number, Scale>> {
+// Floats: halves, as operands of eight tokens, and then for each token a scale.
+template <class Number, int kGroup, class Scale>
+struct QuarterFormat<Floats<Number, kGroup, Scale>> {
   static constexpr int kHalves = kTokenTile * 32 * 2;
   static constexpr int kBytes = kHalves + kTokenTile * 4;
 

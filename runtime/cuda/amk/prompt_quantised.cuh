@@ -82,8 +82,10 @@ struct QuarterProduct {
   }
 };
 
-template <class Number, class Scale>
-struct QuarterProduct<Floats<Number, Scale>> {
+template <class Number, int kGroup, class Scale>
+struct QuarterProduct<Floats<Number, kGroup, Scale>> {
+  using W = Floats<Number, kGroup, Scale>;
+
   __device__ static __forceinline__ int token(int n, int lane) {
     return n / 4 * 8 + lane % 4 * 2 + n % 2;
   }
@@ -92,15 +94,18 @@ struct QuarterProduct<Floats<Number, Scale>> {
   template <class Bits>
   __device__ static __forceinline__ void add(PromptSums& sums, const uint2 (&w)[2],
                                              const Bits (&scale)[2], const int (&)[2],
-                                             const u8* operand, int, int lane) {
-    const uint2 a0 = Number::to_halves(w[0].x), b0 = Number::to_halves(w[1].x);
-    const uint2 a1 = Number::to_halves(w[0].y), b1 = Number::to_halves(w[1].y);
+                                             const u8* operand, int quarter, int lane) {
+    const auto halves = [quarter](u32 word) {
+      return Number::to_halves(W::of_quarter(word, quarter));
+    };
+    const uint2 a0 = halves(w[0].x), b0 = halves(w[1].x);
+    const uint2 a1 = halves(w[0].y), b1 = halves(w[1].y);
     const float by[2] = {Scale::to_float(scale[0]), Scale::to_float(scale[1])};
 #pragma unroll
     for (int i = 0; i < kTokenTile / 8; ++i) {
       const uint4 x = *reinterpret_cast<const uint4*>(operand + i * 512 + lane * 16);
       const float2 of_tokens = *reinterpret_cast<const float2*>(
-          operand + QuarterFormat<Floats<Number, Scale>>::kHalves + (i * 8 + lane % 4 * 2) * 4);
+          operand + QuarterFormat<W>::kHalves + (i * 8 + lane % 4 * 2) * 4);
       float low[4] = {}, high[4] = {};
       Fp16::mma(low, a0.x, b0.x, a0.y, b0.y, x.x, x.y);
       Fp16::mma(high, a1.x, b1.x, a1.y, b1.y, x.z, x.w);

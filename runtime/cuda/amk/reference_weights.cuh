@@ -34,14 +34,19 @@ __device__ inline float e4m3_value(int bits) {
   return bits & 128 ? -value : value;
 }
 
+// Bytes of the elements of a block of a quantised matrix.
+__device__ inline int quantised_elements(const WeightFormat& f) {
+  return f.element == kInt4 ? 512 : 1024;
+}
+
 // Element of a quantised matrix: tiles of 8 rows, in them blocks of 128 columns, which are
 // elements, then scales, then zero points, and end at a multiple of 16 bytes. Elements are in the
 // order in which the lanes of an mma have 32 columns of a quarter: row, column % 16 / 4, odd
-// quarter or not, column % 32 / 16, column % 4. Quarters 2 and 3 follow the first two, or in
-// int4 above them.
+// quarter or not, column % 32 / 16, column % 4. Quarters 2 and 3 follow the first two, or with 4
+// bits are above them.
 __device__ inline float quantised_at(const WeightFormat& f, const u8* tile, int row, int column) {
-  const bool nibbles = f.element == kInt4;
-  const int elements = nibbles ? 512 : 1024, groups = 128 / f.group;
+  const int elements = quantised_elements(f), groups = 128 / f.group;
+  const bool nibbles = elements == 512;
   const int zeros = elements + 8 * groups * (f.scale == kFp32 ? 4 : 2);
   const int bytes = round_up(zeros + (f.zeros ? 8 * groups : 0), 16);
   const u8* block = tile + size_t(column / 128) * bytes;
@@ -51,8 +56,8 @@ __device__ inline float quantised_at(const WeightFormat& f, const u8* tile, int 
   const int upper = quarter / 2;
   const int group = row % 8 * groups + column % 128 / f.group;
   const float scale = number_at(block + elements, f.scale, group);
-  if (f.element == kE4m3) return e4m3_value(block[place + 512 * upper]) * scale;
   int q = nibbles ? (block[place] >> 4 * upper & 15) : block[place + 512 * upper];
+  if (f.element == kE4m3) return e4m3_value(q) * scale;
   if (nibbles) q -= 8;
   if (!nibbles && q >= 128) q -= 256;  // two's complement
   if (f.zeros) q -= reinterpret_cast<const signed char*>(block + zeros)[group] - (nibbles ? 8 : 0);
@@ -62,9 +67,8 @@ __device__ inline float quantised_at(const WeightFormat& f, const u8* tile, int 
 // Bytes of a tile of a quantised matrix.
 __device__ inline size_t quantised_tile(const WeightFormat& f, int columns) {
   const int groups = 128 / f.group, scale = f.scale == kFp32 ? 4 : 2;
-  const int elements = f.element == kInt4 ? 512 : 1024;
   return size_t(ceil_div(columns, 128)) *
-         round_up(elements + 8 * groups * (scale + (f.zeros ? 1 : 0)), 16);
+         round_up(quantised_elements(f) + 8 * groups * (scale + (f.zeros ? 1 : 0)), 16);
 }
 
 // Element of a packed matrix. One that is not quantised: tiles of 8 rows, in them blocks of 32

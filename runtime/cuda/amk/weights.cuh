@@ -82,16 +82,21 @@ struct Integers {
   }
 };
 
-// Floats of 8 bits with a scale for each row, in the blocks of integers of 8 bits.
-template <class NumberOf, class ScaleOf>
-struct Floats : Integers<8, kQuadColumns, ScaleOf, false> {
+// Floats of 4 or 8 bits with a scale for each row and group, in the blocks of integers.
+template <class NumberOf, int kGroupOf, class ScaleOf>
+struct Floats : Integers<NumberOf::kBits, kGroupOf, ScaleOf, false> {
   using Number = NumberOf;
-  using Blocks = Integers<8, kQuadColumns, ScaleOf, false>;
+  using Blocks = Integers<Number::kBits, kGroupOf, ScaleOf, false>;
   static constexpr bool kFloats = true;
 
+  // The four numbers of a quarter in the bytes of a word, one in the low bits of each.
+  __device__ __forceinline__ static u32 of_quarter(u32 word, int quarter) {
+    return Number::kBits == 4 && quarter >= 2 ? word >> 4 : word;
+  }
+
   __device__ __forceinline__ static float at(const u8* block, int row, int column) {
-    return Number::to_float(load_constant(block + Blocks::place(row, column))) *
-           Blocks::scale_at(block, row, column);
+    const u32 byte = load_constant(block + Blocks::place(row, column));
+    return Number::to_float(of_quarter(byte, column / 32)) * Blocks::scale_at(block, row, column);
   }
 };
 
@@ -99,8 +104,8 @@ struct Floats : Integers<8, kQuadColumns, ScaleOf, false> {
 template <ElementType kElement, int kGroup, class Scale, bool kZeros,
           class Number = typename FloatOf<kElement>::Type>
 struct QuantisedOf {
-  static_assert(kGroup == kQuadColumns && !kZeros, "a scale for each row of a block");
-  using Format = Floats<Number, Scale>;
+  static_assert(!kZeros, "floats have no zero points");
+  using Format = Floats<Number, kGroup, Scale>;
 };
 template <ElementType kElement, int kGroup, class Scale, bool kZeros>
 struct QuantisedOf<kElement, kGroup, Scale, kZeros, void> {
