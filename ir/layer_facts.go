@@ -101,12 +101,20 @@ func (m *Model) Width() int { return m.Most(func(f *LayerFacts) int { return f.I
 
 // Repeating returns the shortest list that gives a list when it is repeated.
 func Repeating(list []int) []int {
-	for n := 1; n < len(list); n++ {
-		if slices.Equal(list[n:], list[:len(list)-n]) {
-			return list[:n]
-		}
+	if len(list) == 0 {
+		return list
 	}
-	return list
+	again := make([]int, len(list)) // for each beginning of the list, how much of its start ends it too
+	for i, k := 1, 0; i < len(list); i++ {
+		for k > 0 && list[i] != list[k] {
+			k = again[k-1]
+		}
+		if list[i] == list[k] {
+			k++
+		}
+		again[i] = k
+	}
+	return list[:len(list)-again[len(list)-1]]
 }
 
 // FactsAmiss says what is wrong with the facts of the layers and what is wanted, or nothing.
@@ -118,13 +126,28 @@ func (m *Model) FactsAmiss() string {
 			"layers, and facts of each kind", len(m.Kinds), n, m.Layers)
 	case n == 0:
 		return ""
+	case len(m.Kinds) == 1:
+		return "has facts of one kind of layers; want them to be the model's"
 	case m.LayerKinds[0] != 0 || m.Kinds[0] != LayerFacts{m.Intermediate, m.Heads, m.KVHeads, m.HeadDim}:
 		return "has other sizes than its first layer; want the same, and kind 0 for that layer"
 	}
+	used := 0
 	for i, kind := range m.LayerKinds {
 		if kind < 0 || kind >= len(m.Kinds) {
 			return fmt.Sprintf("has layer %d of kind %d, and facts of %d; want a kind from 0 on", i, kind, len(m.Kinds))
 		}
+		if kind > used {
+			return fmt.Sprintf("has layer %d of kind %d, and none of kind %d before; want kinds in the order of layers",
+				i, kind, used)
+		}
+		used = max(used, kind+1)
+	}
+	if used < len(m.Kinds) {
+		return fmt.Sprintf("has facts of kind %d, which no layer has; want facts of the kinds that layers have", used)
+	}
+	twice := slices.Concat(m.LayerKinds, m.LayerKinds)
+	if list := Repeating(twice[:min(len(twice), m.Layers)]); len(list) < n {
+		return fmt.Sprintf("lists the kinds of %d layers, of which the first %d repeat; want those alone", n, len(list))
 	}
 	for i := range m.Kinds {
 		if slices.Contains(m.Kinds[:i], m.Kinds[i]) {

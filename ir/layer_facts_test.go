@@ -42,6 +42,19 @@ func TestFactsThatAreAlikeAreTheModels(t *testing.T) {
 	require.Equal(t, string(text), string(Print(p)))
 }
 
+func TestRepeating(t *testing.T) {
+	for _, list := range [][]int{{}, {0}, {0, 1}, {0, 1, 1}, {0, 1, 0, 2}, {0, 0, 1, 1}} {
+		require.Equal(t, list, Repeating(list))
+		for n := range len(list) {
+			again := append(append(append([]int{}, list...), list...), list[:n]...)
+			require.Equal(t, list, Repeating(again))
+		}
+	}
+	m := mixed(t).Model
+	m.Layers, m.LayerKinds = 5, []int{0, 1, 0}
+	require.Empty(t, m.FactsAmiss(), "0 1 0 0 1 does not repeat 0 1")
+}
+
 func TestCheckOfFacts(t *testing.T) {
 	for want, edit := range map[string]func(m *Model){
 		"says the kinds of 3":                      func(m *Model) { m.LayerKinds = []int{0, 1, 1} },
@@ -51,6 +64,13 @@ func TestCheckOfFacts(t *testing.T) {
 		"has other sizes than its first layer":     func(m *Model) { m.Heads = 8 },
 		"kv_heads 16385, want 0 to 16384":          func(m *Model) { m.Kinds[1].KVHeads = 16385 },
 		"want the same, and kind 0 for that layer": func(m *Model) { m.LayerKinds = []int{1, 0} },
+		"facts of kind 2, which no layer has":      func(m *Model) { m.Kinds = append(m.Kinds, LayerFacts{1, 1, 1, 1}) },
+		"has layer 1 of kind 2, and none of kind 1 before": func(m *Model) {
+			m.Kinds = append(m.Kinds, LayerFacts{1, 1, 1, 1})
+			m.Layers, m.LayerKinds = 3, []int{0, 2, 1}
+		},
+		"of which the first 2 repeat": func(m *Model) { m.Layers, m.LayerKinds = 3, []int{0, 1, 0} },
+		"facts of one kind of layers": func(m *Model) { m.Kinds, m.LayerKinds = m.Kinds[:1], []int{0} },
 	} {
 		p := mixed(t)
 		edit(&p.Model)
