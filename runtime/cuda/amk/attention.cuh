@@ -6,35 +6,18 @@
 // The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
 #pragma once
 
-#include "cache.cuh"
 #include "exchange.cuh"
+#include "heads.cuh"
 #include "ring.cuh"
 #include "stage.cuh"
 
 namespace amk {
 
-constexpr int kGroupHeads = kHeads / kKVHeads;  // query heads of a kv head
-
-__host__ __device__ constexpr int power_of_two_from(int n) {
-  return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2);
-}
-
-// Elements from one head's results in the scratch to the next one's, so that lanes that store those
-// of different heads meet no bank twice.
-constexpr int kHeadStride = kPaddedHead + 4;
-
-// On tensor cores: columns of a product with K, groups of n heads that a warp has of one
-// token, and sets of warps. Sets have different heads, and each deals out the blocks among its
-// warps.
-constexpr int kMmaHeads = 8;
-constexpr int kWarpGroups = ceil_div(kGroupHeads, kConsumerWarps * kMmaHeads);
-constexpr int kWarpSets = power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * kMmaHeads));
-
 // Groups that the rows of a pass are cut into, each with a unit for every split of a kv head, and
 // the rows of one.
 template <class S>
 constexpr int kRowGroups =
-    kSequences == 1 && kSequenceRows > 1 ? S::kUnits / (kKVHeads * S::kSplits) : 1;
+    kSequences == 1 && kSequenceRows > 1 ? S::kUnits / (HeadsOf<S>::kKVHeads * S::kSplits) : 1;
 template <class S>
 constexpr int kUnitRows = kSequenceRows / kRowGroups<S>;
 
@@ -42,11 +25,10 @@ constexpr int kUnitRows = kSequenceRows / kRowGroups<S>;
 // them the warps have accumulators for at once, and how often a unit therefore takes its cache
 // rows: without tensor cores once for each token.
 template <class S>
-constexpr int kUnitColumns = kUnitRows<S> * kGroupHeads;
-constexpr int kPartColumns = 2 * kMmaHeads * kWarpSets;
+constexpr int kUnitColumns = kUnitRows<S> * HeadsOf<S>::kGroupHeads;
 template <class S>
 constexpr int kUnitPasses = kSequenceRows == 1 ? 1
-                            : AMK_TENSOR_CORES ? ceil_div(kUnitColumns<S>, kPartColumns)
+                            : AMK_TENSOR_CORES ? ceil_div(kUnitColumns<S>, HeadsOf<S>::kPartColumns)
                                                : kUnitRows<S>;
 
 // A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence. Where
@@ -55,10 +37,11 @@ constexpr int kUnitPasses = kSequenceRows == 1 ? 1
 // seen.
 template <class S>
 struct Unit {
+  using H = HeadsOf<S>;
   static constexpr int kChunkRows = S::kShareRows;
   static constexpr int kChunkBlocks = kChunkRows / kCacheRows;
   static_assert(kChunkRows % kCacheRows == 0, "a chunk is whole blocks");
-  static_assert(kChunkBlocks * kCacheBlockBytes <= kSlotBytes, "a chunk fits a ring slot");
+  static_assert(kChunkBlocks * H::kCacheBlockBytes <= kSlotBytes, "a chunk fits a ring slot");
   int unit;
   int position;
   // Its number among the units of its group of rows, and the first row of that.
@@ -69,13 +52,13 @@ struct Unit {
     return kRowGroups<S> > 1 ? unit % kRowGroups<S> * kUnitRows<S> : 0;
   }
   __device__ __forceinline__ int head() const {
-    return kSequences > 1 ? unit / S::kSplits % kKVHeads : in_group() / S::kSplits;
+    return kSequences > 1 ? unit / S::kSplits % H::kKVHeads : in_group() / S::kSplits;
   }
   // Its sequence, and the first token of that in the pass.
   __device__ __forceinline__ int sequence() const { return sequence_of_unit(unit); }
   __device__ __forceinline__ int sequence_token() const { return sequence() * kSequenceRows; }
   __device__ static __forceinline__ int sequence_of_unit(int unit) {
-    return kSequences > 1 ? unit / (S::kSplits * kKVHeads) : 0;
+    return kSequences > 1 ? unit / (S::kSplits * H::kKVHeads) : 0;
   }
   __device__ __forceinline__ int split() const { return in_group() % S::kSplits; }
   // Chunks with rows that are seen below the position.
@@ -139,17 +122,26 @@ __device__ __forceinline__ Unit<S> unit_of_step(const C& c, int unit) {
   return {unit, position};
 }
 
-// Position of this step's k and v row of a kv head in the qkv vector.
-__device__ __forceinline__ int k_row(int head) { return kHeads * kHeadDim + head * kHeadDim; }
-__device__ __forceinline__ int v_row(int head) {
-  return (kHeads + kKVHeads) * kHeadDim + head * kHeadDim;
-}
+// Which cache of the arena a stage uses: the n-th one in layer n, unless the generated kernel says
+// which, or at which byte it begins where layers have caches of several sizes.
+struct OfLayer {};
+template <class C>
+__device__ __forceinline__ int cache_number(const C& c, OfLayer) { return c.layer; }
+template <class C, class Cache>
+__device__ __forceinline__ Cache cache_number(const C&, Cache cache) { return cache; }
+
+// First byte of a layer's cache.
+template <class H>
+__device__ __forceinline__ size_t layer_cache(int number) { return number * H::kLayerCacheBytes; }
+template <class H>
+__device__ __forceinline__ size_t layer_cache(size_t at) { return at; }
 
 // First byte of a unit's head in a cache: those of a sequence come before those of the next.
-template <class S>
-__device__ __forceinline__ size_t cache_of(const Unit<S> u, int number) {
+template <class S, class Cache>
+__device__ __forceinline__ size_t cache_of(const Unit<S> u, Cache cache) {
+  using H = HeadsOf<S>;
   const size_t sequence = kSequences > 1 ? u.sequence() * kCacheBytes : 0;
-  return sequence + number * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
+  return sequence + layer_cache<H>(cache) + size_t(u.head()) * H::kHeadCacheBytes;
 }
 
 // Whether a unit appends its sequence's row of a block to the cache: the sequence is there, and the
@@ -185,9 +177,10 @@ struct NormedHeads {
 // The weights of a head of a unit, of those of q's heads or of k's, which comes after them.
 template <class S>
 __device__ __forceinline__ const u8* of_head(const u8* q, const u8* k, const Unit<S> u, int head) {
-  const bool is_query = head < kGroupHeads;
-  const int of_all = is_query ? u.head() * kGroupHeads + head : u.head();
-  const int own = S::kOwnGains ? of_all * kHeadDim * WeightElement::kBytes : 0;
+  using H = HeadsOf<S>;
+  const bool is_query = head < H::kGroupHeads;
+  const int of_all = is_query ? u.head() * H::kGroupHeads + head : u.head();
+  const int own = S::kOwnGains ? of_all * H::kHeadDim * WeightElement::kBytes : 0;
   return (is_query ? q : k) + own;
 }
 
@@ -217,15 +210,13 @@ __device__ __forceinline__ float inverse_rms(float squares) {
 struct OfBoth {
   float q, k;
 };
-constexpr int kQueryRows = kHeads * kHeadDim;                   // of the qkv vector, the first ones
-constexpr int kNormedRows = kQueryRows + kKVHeads * kHeadDim;  // and k's, which come after them
-constexpr int kTokenRows = kNormedRows + kKVHeads * kHeadDim;  // and v's: all of a token
 
 // 1/rms of all of q and of all of k, for S::kWholeNorm: from the sums of the squares that each
 // thread has read. Every SM reads all of them and adds up in one order, so that all have the same
 // bits. All threads of a block call it.
 template <class S, class C>
 __device__ __forceinline__ OfBoth inverse_rms_of_block(C& c, OfBoth squares) {
+  using H = HeadsOf<S>;
 #pragma unroll
   for (int offset = 16; offset; offset >>= 1) {
     squares.q += shuffle_xor(squares.q, offset);
@@ -244,17 +235,9 @@ __device__ __forceinline__ OfBoth inverse_rms_of_block(C& c, OfBoth squares) {
     squares.k += sums[kConsumerWarps + w];
   }
   ++c.norms;
-  return {inverse_rms<S, kQueryRows>(squares.q),
-          inverse_rms<S, kNormedRows - kQueryRows>(squares.k)};
+  return {inverse_rms<S, H::kQueryRows>(squares.q),
+          inverse_rms<S, H::kNormedRows - H::kQueryRows>(squares.k)};
 }
-
-// Which cache of the arena a stage uses: the n-th one in layer n, unless the generated kernel says
-// which.
-struct OfLayer {};
-template <class C>
-__device__ __forceinline__ int cache_number(const C& c, OfLayer) { return c.layer; }
-template <class C>
-__device__ __forceinline__ int cache_number(const C&, int number) { return number; }
 
 constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
@@ -288,12 +271,13 @@ __device__ __forceinline__ void publish_dims(C& c, const Page out, int index,
 // The heads of the unit are dealt out in kGroups groups of kWarpHeads: group g belongs to warps g,
 // g + kGroups, … Of several rows of a sequence, all heads of the first row come before those of the
 // next; `heads` of them are kept, from head `before` of the unit on.
-template <class S, int kWarpHeads, int kGroups, class C>
+template <class S, int kGroups, class C>
 __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out,
-                                            int heads = kGroupHeads, int before = 0) {
+                                            int heads = HeadsOf<S>::kGroupHeads, int before = 0) {
+  using H = HeadsOf<S>;
   constexpr int kShares = kConsumerWarps / kGroups;
-  constexpr int kDims = kHeadDim % 4 == 0 ? 4 : 1;  // of a thread
-  constexpr int kHeadThreads = kHeadDim / kDims;
+  constexpr int kDims = H::kHeadDim % 4 == 0 ? 4 : 1;  // of a thread
+  constexpr int kHeadThreads = H::kHeadDim / kDims;
   struct alignas(4 * kDims) Dims {
     float of[kDims];
   };
@@ -302,36 +286,36 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
     float scale[kShares], top = kNoScore;
 #pragma unroll
     for (int w = 0; w < kShares; ++w) {
-      scale[w] = c.shared.attention_max[w * kGroups * kWarpHeads + head];
+      scale[w] = c.shared.attention_max[w * kGroups * H::kWarpHeads + head];
       top = fmaxf(top, scale[w]);
     }
     float sum = 0, value[kDims] = {};
 #pragma unroll
     for (int w = 0; w < kShares; ++w) {
-      const u32 at = w * kGroups * kWarpHeads + head;
+      const u32 at = w * kGroups * H::kWarpHeads + head;
       scale[w] = exp2_approximate(scale[w] - top);
       sum = fmaf(scale[w], c.shared.attention_sum[at], sum);
       const Dims of_warp =
-          *reinterpret_cast<const Dims*>(&c.shared.attention[at * kHeadStride + dim]);
+          *reinterpret_cast<const Dims*>(&c.shared.attention[at * H::kHeadStride + dim]);
 #pragma unroll
       for (int i = 0; i < kDims; ++i) value[i] = fmaf(scale[w], of_warp.of[i], value[i]);
     }
     const u32 of_unit = before + head;  // among the unit's heads
-    const u32 row = kSequenceRows > 1 ? u.first_token() + of_unit / kGroupHeads : 0;
-    const u32 in_group = kSequenceRows > 1 ? of_unit % kGroupHeads : head;
+    const u32 row = kSequenceRows > 1 ? u.first_token() + of_unit / H::kGroupHeads : 0;
+    const u32 in_group = kSequenceRows > 1 ? of_unit % H::kGroupHeads : head;
     if constexpr (S::kSplits == 1) {
       const int token = u.sequence_token() + row;
-      const int first = (u.head() * kGroupHeads + in_group) * kHeadDim + dim;
+      const int first = (u.head() * H::kGroupHeads + in_group) * H::kHeadDim + dim;
 #pragma unroll
       for (int i = 0; i < kDims; ++i) value[i] = divide<Element>(value[i], sum);
-      publish_dims<Element>(c, out, token * kQueryRows + first, value);
+      publish_dims<Element>(c, out, token * H::kQueryRows + first, value);
     } else {
       const int of_row = u.in_group() * kSequenceRows + row;
-      const int base = (of_row * kGroupHeads + in_group) * (kHeadDim + 2);
+      const int base = (of_row * H::kGroupHeads + in_group) * (H::kHeadDim + 2);
       publish_dims<Fp32>(c, out, base + dim, value);
       if (dim == 0) {
-        publish<Fp32>(c, out, base + kHeadDim, sum > 0 ? top * kLn2 : -INFINITY);
-        publish<Fp32>(c, out, base + kHeadDim + 1, sum);
+        publish<Fp32>(c, out, base + H::kHeadDim, sum > 0 ? top * kLn2 : -INFINITY);
+        publish<Fp32>(c, out, base + H::kHeadDim + 1, sum);
       }
     }
   }

@@ -9,8 +9,9 @@ namespace amk {
 template <class S, class C, class Heads, class Cache>
 __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page out,
                                              Cache cache) {
+  using H = HeadsOf<S>;
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
-  static_assert(kTokenFloats <= kUnitFloats, "q, k and v of a unit fit their scratch");
+  static_assert(H::kTokenFloats <= kUnitFloats, "q, k and v of a unit fit their scratch");
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
 
@@ -22,9 +23,9 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     consumer_barrier();
     lap(c, Did::kExchangeWait);
 
-    PlainGroup group(c, floats);
+    PlainGroup<H> group(c, floats);
     // This step's row starts the softmax of warp 0.
-    group.begin<S>(u.owns_row() && c.warp == 0, floats + kUnitRow);
+    group.template begin<S>(u.owns_row() && c.warp == 0, floats + H::kUnitRow);
     const int chunks = u.chunks();
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -36,18 +37,18 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
         const u32 block = u.first_number(chunk) + b;
         if (block % kConsumerWarps != c.warp || here <= 0) continue;
         const int hidden = S::kWindowRows > 0 && chunk == 0 && b == 0 ? u.hidden() : 0;
-        group.take<S>(BlockRows{c.ring + c.slot * kSlotBytes + b * kCacheBlockBytes}, hidden,
-                      min(here, kCacheRows));
+        const u8* at = c.ring + c.slot * kSlotBytes + b * H::kCacheBlockBytes;
+        group.template take<S>(BlockRows<H>{at}, hidden, min(here, kCacheRows));
       }
       release(c, c.slot, 1);
       advance_slot(c.slot, c.phase);
     }
     consumer_barrier();
     lap(c, Did::kCompute);
-    merge_warps<S, kWarpHeads, 1>(c, u, out);
+    merge_warps<S, 1>(c, u, out);
     if (C::kWaits && appends(c, u, u.position / kCacheRows)) {
       u8* head = c.launch.cache + cache_of(u, cache_number(c, cache));
-      put_row(c, head, u.position, floats + kUnitRow);
+      put_row<H>(c, head, u.position, floats + H::kUnitRow);
     }
     consumer_barrier();  // the scratch is free for the next unit
     lap(c, Did::kSignal);

@@ -10,25 +10,26 @@ namespace amk {
 
 template <class S, class C, class Heads, class Cache>
 __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page out, Cache cache) {
+  using H = HeadsOf<S>;
   using Reader = UnitReader<S, Heads>;
   static_assert(kCacheFragments, "the cache is in fragment order");
-  constexpr int kFragments = HeadGroup::kFragments;
+  constexpr int kFragments = HeadGroup<H>::kFragments;
   using Turns = BlockTurns<S>;
   constexpr int kBlockWarps = Turns::kWarps, kTurns = Turns::kTurns;
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
   // this step's row, as the first of a block
-  u8* const row_block = c.shared.unit + kGroupHeads * kQueryStride * 2 + kGivenRowBytes;
+  u8* const row_block = c.shared.unit + H::kGroupHeads * H::kQueryStride * 2 + H::kGivenRowBytes;
   // and as it is published, where the cache is quantised: k and then v
-  u16* const given = query + kGroupHeads * kQueryStride;
+  u16* const given = query + H::kGroupHeads * H::kQueryStride;
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u = unit_of_step<S>(c, unit);
     Reader reader(c, heads, u);
-    const int group = c.warp % kWarpSets;
-    const Turns turns{u, c.warp / kWarpSets};
+    const int group = c.warp % H::kWarpSets;
+    const Turns turns{u, c.warp / H::kWarpSets};
 
     // The cache's rows, a ring slot at a time, and after them this step's row, by the warp whose
     // turn is next.
@@ -42,71 +43,71 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     if (early) {
       wait_full(c, slot, phase);
       load_fragments(
-          k, c.ring + slot * kSlotBytes + turns.first_block(turn) * kCacheBlockBytes +
+          k, c.ring + slot * kSlotBytes + turns.first_block(turn) * H::kCacheBlockBytes +
               c.lane * kLaneBytes,
           0, kFragments);
       lap(c, Did::kCompute);
     }
 
     auto words = quad_poll<Reader::kQuads>(page_copy(c, heads.in), [&](int i) {
-      const UnitQuad q = Reader::quad(c.tid, i);
-      return q.is_there() ? u.sequence() * kTokenRows + unit_word(u.head(), q) : -1;
+      const UnitQuad<H> q = Reader::quad(c.tid, i);
+      return q.is_there() ? u.sequence() * H::kTokenRows + unit_word<H>(u.head(), q) : -1;
     });
     reader.poll(c, heads, u, words);
     lap(c, Did::kExchangeWait);
     reader.take(c, u, words);
 #pragma unroll
     for (int i = 0; i < Reader::kQuads; ++i) {
-      const UnitQuad q = Reader::quad(c.tid, i);
-      const u32 e = q.quad * 4, row = e - kGroupHeads * kHeadDim;
+      const UnitQuad<H> q = Reader::quad(c.tid, i);
+      const u32 e = q.quad * 4, row = e - H::kGroupHeads * H::kHeadDim;
       if (!q.is_there()) continue;
       if (q.is_query()) {
-        *reinterpret_cast<uint2*>(query + e / kHeadDim * kQueryStride + e % kHeadDim) =
+        *reinterpret_cast<uint2*>(query + e / H::kHeadDim * H::kQueryStride + e % H::kHeadDim) =
             reader.values(words, i);
       } else if (kQuantisedCache) {
         *reinterpret_cast<uint2*>(given + row) = reader.values(words, i);
       } else {
-        store_row(row_block, 0, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
+        store_row<H>(row_block, 0, row % H::kHeadDim, row >= H::kHeadDim, reader.values(words, i));
       }
     }
     // what q's zeros are multiplied with
-    if (!kQuantisedCache && kPaddedHead > kHeadDim && c.tid < kPaddedHead - kHeadDim) {
-      *reinterpret_cast<u16*>(row_block + cache_offset(0, kHeadDim + c.tid, false)) = 0;
+    if (!kQuantisedCache && H::kPaddedHead > H::kHeadDim && c.tid < H::kPaddedHead - H::kHeadDim) {
+      *reinterpret_cast<u16*>(row_block + cache_offset<H>(0, H::kHeadDim + c.tid, false)) = 0;
     }
     consumer_barrier();
     // The warp that takes the row rounds it, when it comes to it; where several do, one for all.
-    if constexpr (kQuantisedCache && kWarpSets > 1) {
-      if (c.warp == 0 && u.owns_row()) quantise_row(row_block, 0, given, c.lane);
+    if constexpr (kQuantisedCache && H::kWarpSets > 1) {
+      if (c.warp == 0 && u.owns_row()) quantise_row<H>(row_block, 0, given, c.lane);
       consumer_barrier();
     }
 
-    HeadGroup groups[kWarpGroups];
+    HeadGroup<H> groups[H::kWarpGroups];
 #pragma unroll
-    for (int g = 0; g < kWarpGroups; ++g) {
-      groups[g].load(query, (group * kWarpGroups + g) * kMmaHeads, kGroupHeads, c.lane);
+    for (int g = 0; g < H::kWarpGroups; ++g) {
+      groups[g].load(query, (group * H::kWarpGroups + g) * kMmaHeads, H::kGroupHeads, c.lane);
     }
 
 #pragma unroll 1
     for (int chunk = turn; chunk < chunks || has_row; chunk += kTurns) {
       const bool in_ring = chunk < chunks;
       int b = turns.first_block(chunk);
-      const u8* source = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
+      const u8* source = c.ring + slot * kSlotBytes + b * H::kCacheBlockBytes;
       int rows = in_ring ? u.rows(chunk) - b * kCacheRows : 1;  // left from the block on
       if (in_ring) {
         wait_full(c, slot, phase);
       } else {
         source = row_block;
         b = 0;
-        if constexpr (kQuantisedCache && kWarpSets == 1)
-          quantise_row(row_block, 0, given, c.lane);
+        if constexpr (kQuantisedCache && H::kWarpSets == 1)
+          quantise_row<H>(row_block, 0, given, c.lane);
       }
 #pragma unroll 1
       for (; rows > 0 && b < Turns::kChunkBlocks;
            b += kBlockWarps, rows -= kBlockWarps * kCacheRows,
-           source += kBlockWarps * kCacheBlockBytes) {
+           source += kBlockWarps * H::kCacheBlockBytes) {
         const u8* at = source + c.lane * kLaneBytes;
         const int hidden = S::kWindowRows > 0 && in_ring && chunk == 0 && b == 0 ? u.hidden() : 0;
-        float d[kWarpGroups][2][4] = {};
+        float d[H::kWarpGroups][2][4] = {};
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {
           if (first > 0 || !early) load_fragments(k, at, first, kFragments);
@@ -115,29 +116,29 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
           for (int i = 0; i < kBatch && first + i < kFragments; ++i) {
             const uint4 keys = operand_of<Element>(k[i]);
 #pragma unroll
-            for (int g = 0; g < kWarpGroups; ++g) {
+            for (int g = 0; g < H::kWarpGroups; ++g) {
               const uint2 q = groups[g].q[first + i];
               Element::mma(d[g][i & 1], keys.x, keys.y, keys.z, keys.w, q.x, q.y);
             }
           }
         }
         CacheFragment v[kBatch];
-        load_fragments(v, at + kHalfBlockBytes, 0, kFragments);
+        load_fragments(v, at + H::kHalfBlockBytes, 0, kFragments);
         // Rows lane/4 and lane/4 + 8 of the block.
         const int row = c.lane >> 2;
         const bool low = row >= hidden && row < rows, high = row + 8 >= hidden && row + 8 < rows;
         const Seen seen{low, low, high, high};
-        RowScales of_low = row_scales(source, row), of_high = row_scales(source, row + 8);
+        RowScales of_low = row_scales<H>(source, row), of_high = row_scales<H>(source, row + 8);
         if (!low) of_low = {0, 0};
         if (!high) of_high = {0, 0};
 #pragma unroll
-        for (int g = 0; g < kWarpGroups; ++g)
+        for (int g = 0; g < H::kWarpGroups; ++g)
           groups[g].template take<S>(d[g], seen, of_low, of_high);
         // Rows of the values that a lane has.
-        const LaneRows mine_rows{source, (c.lane & 3) * 2, hidden, rows};
+        const LaneRows<H> mine_rows{source, (c.lane & 3) * 2, hidden, rows};
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {
-          if (first > 0) load_fragments(v, at + kHalfBlockBytes, first, kFragments);
+          if (first > 0) load_fragments(v, at + H::kHalfBlockBytes, first, kFragments);
           if constexpr (!kQuantisedCache) {
             if (rows < kCacheRows || hidden > 0) mine_rows.keep_seen(v);
           }
@@ -145,8 +146,8 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
           for (int i = 0; i < kBatch && first + i < kFragments; ++i) {
             const uint4 values = mine_rows.operand(v[i]);
 #pragma unroll
-            for (int g = 0; g < kWarpGroups; ++g) {
-              HeadGroup& h = groups[g];
+            for (int g = 0; g < H::kWarpGroups; ++g) {
+              HeadGroup<H>& h = groups[g];
               Element::mma(h.o[first + i], values.x, values.y, values.z, values.w, h.p[0],
                                 h.p[1]);
             }
@@ -160,21 +161,23 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     advance_slot(c.slot, c.phase, chunks);
 
 #pragma unroll
-    for (int g = 0; g < kWarpGroups; ++g) groups[g].store(c, c.warp * kWarpHeads + g * kMmaHeads);
+    for (int g = 0; g < H::kWarpGroups; ++g)
+      groups[g].store(c, c.warp * H::kWarpHeads + g * kMmaHeads);
     consumer_barrier();
     lap(c, Did::kCompute);
-    merge_warps<S, kWarpHeads, kWarpSets>(c, u, out);
+    merge_warps<S, H::kWarpSets>(c, u, out);
     // The row goes into the cache last: after every warp has finished reading the unit's rows, and
     // off the path to the next stage.
     if (C::kWaits && appends(c, u, u.position / kCacheRows)) {
       u8* head = c.launch.cache + cache_of(u, cache_number(c, cache));
-      if constexpr (kQuantisedCache) copy_row(head, u.position, row_block, 0, c.tid);
+      if constexpr (kQuantisedCache) copy_row<H>(head, u.position, row_block, 0, c.tid);
 #pragma unroll
       for (int i = 0; !kQuantisedCache && i < Reader::kQuads; ++i) {
-        const UnitQuad q = Reader::quad(c.tid, i);
-        const u32 row = q.quad * 4 - kGroupHeads * kHeadDim;
+        const UnitQuad<H> q = Reader::quad(c.tid, i);
+        const u32 row = q.quad * 4 - H::kGroupHeads * H::kHeadDim;
         if (q.is_there() && !q.is_query())
-          store_row(head, u.position, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
+          store_row<H>(head, u.position, row % H::kHeadDim, row >= H::kHeadDim,
+                       reader.values(words, i));
       }
     }
     consumer_barrier();  // the scratch is free for the next unit

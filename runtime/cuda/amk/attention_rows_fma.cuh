@@ -13,8 +13,9 @@ static_assert(kSequenceRows <= kCacheRows, "the rows of a pass are a block at mo
 
 // The rows of a block of which the first `cached` are in the cache, and those after them are the
 // first ones of the pass; less than 0 of them leave out as many rows of the pass.
+template <class H>
 struct PassRows {
-  BlockRows cache, pass;
+  BlockRows<H> cache, pass;
   int cached;
 
   __device__ __forceinline__ const u8* key(int row) const {
@@ -34,9 +35,10 @@ struct PassRows {
 
 template <class S, class C, class Heads, class Cache>
 __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out, Cache cache) {
+  using H = HeadsOf<S>;
   using Reader = UnitReader<S, Heads>;
   static_assert(kSequenceRows == 1 ||
-                    kSequenceRows * kTokenFloats * int(sizeof(float)) + kCacheBlockBytes <=
+                    kSequenceRows * H::kTokenFloats * int(sizeof(float)) + H::kCacheBlockBytes <=
                         kUnitFloats * int(sizeof(float)),
                 "q, k and v of all tokens, and their rows, fit their scratch");
   const Tiles mine = units_of<S>(c.sm, c.layer);
@@ -46,31 +48,31 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u = unit_of_step<S>(c, unit);
     float* const floats = unit_floats(c.shared);
-    u8* const own_rows = reinterpret_cast<u8*>(floats + kSequenceRows * kTokenFloats);
+    u8* const own_rows = reinterpret_cast<u8*>(floats + kSequenceRows * H::kTokenFloats);
 #pragma unroll 1
     for (int token = 0; token < kSequenceRows; ++token)
-      Reader::fill(c, heads, u, u.sequence_token() + token, floats + token * kTokenFloats);
+      Reader::fill(c, heads, u, u.sequence_token() + token, floats + token * H::kTokenFloats);
     consumer_barrier();
     lap(c, Did::kExchangeWait);
 #pragma unroll 1
     for (int token = 0; token < kSequenceRows; ++token)
-      put_row(c, own_rows, token, floats + token * kTokenFloats + kUnitRow);
+      put_row<H>(c, own_rows, token, floats + token * H::kTokenFloats + H::kUnitRow);
     consumer_barrier();
 
     const int chunks = u.chunks();
 #pragma unroll 1
     for (int i = 0; i < kUnitRows<S>; ++i) {
       const int token = u.first_token() + i, position = u.position + token;
-      PlainGroup group(c, floats + token * kTokenFloats);
+      PlainGroup<H> group(c, floats + token * H::kTokenFloats);
       // The token's own row starts the softmax of warp 0.
-      group.begin<S>(u.owns(position / kCacheRows) && c.warp == 0, group.q + kUnitRow);
+      group.template begin<S>(u.owns(position / kCacheRows) && c.warp == 0, group.q + H::kUnitRow);
       // Takes a block if it is the warp's and the token sees any of its rows.
       auto take = [&](int block, int number, const u8* in_ring) {
         const int row = block * kCacheRows;
         const int first = S::kWindowRows > 0 ? max(0, position + 1 - S::kWindowRows - row) : 0;
         const int end = min(kCacheRows, position - row);
         if (number % kConsumerWarps != c.warp || first >= end) return;
-        group.take<S>(PassRows{{in_ring}, {own_rows}, u.position - row}, first, end);
+        group.template take<S>(PassRows<H>{{in_ring}, {own_rows}, u.position - row}, first, end);
       };
 #pragma unroll 1
       for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -80,7 +82,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
 #pragma unroll 1
         for (int b = 0; b < blocks; ++b) {
           take(first + b, u.first_number(chunk) + b,
-               c.ring + c.slot * kSlotBytes + b * kCacheBlockBytes);
+               c.ring + c.slot * kSlotBytes + b * H::kCacheBlockBytes);
         }
         release(c, c.slot, 1);
         advance_slot(c.slot, c.phase);
@@ -90,7 +92,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       if (u.owns(block)) take(block, u.number(block), own_rows);
       consumer_barrier();
       lap(c, Did::kCompute);
-      merge_warps<S, kWarpHeads, 1>(c, u, out, kGroupHeads, i * kGroupHeads);
+      merge_warps<S, 1>(c, u, out, H::kGroupHeads, i * H::kGroupHeads);
       consumer_barrier();  // the results are free for the next token
       lap(c, Did::kSignal);
     }
@@ -100,7 +102,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       for (int i = 0; i < kUnitRows<S>; ++i) {
         const int token = u.first_token() + i, row = u.position + token;
         if (appends(c, u, row / kCacheRows))
-          put_row(c, head, row, floats + token * kTokenFloats + kUnitRow);
+          put_row<H>(c, head, row, floats + token * H::kTokenFloats + H::kUnitRow);
       }
     }
     consumer_barrier();  // the scratch is free for the next unit

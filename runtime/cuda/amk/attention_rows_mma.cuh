@@ -12,11 +12,10 @@ namespace amk {
 // The blocks of the cache that rows of a pass are in, of which a block keeps an image: all rows of
 // the pass, and rows of the cache before them.
 constexpr int kImages = ceil_div(kSequenceRows - 1, kCacheRows) + 1;
-constexpr int kPassQueryBytes = kSequenceRows * kGroupHeads * kQueryStride * 2;
-constexpr int kPassGivenBytes = kSequenceRows * kGivenRowBytes;
-static_assert(kSequenceRows == 1 || kUnitScratch >= kPassQueryBytes + kPassGivenBytes +
-                                                        kImages * kCacheBlockBytes,
-              "q of all tokens, their k and v where they are rounded to integers, and the images");
+template <class H>
+constexpr int kPassQueryBytes = kSequenceRows * H::kGroupHeads * H::kQueryStride * 2;
+template <class H>
+constexpr int kPassGivenBytes = kSequenceRows * H::kGivenRowBytes;
 
 // Which rows of a block a token sees: from `first` on and below `end`.
 struct SeenRows {
@@ -44,11 +43,11 @@ __device__ __forceinline__ SeenRows seen_rows(int sight, int row) {
 // Multiplies a block with some heads of a warp. columns[g] are the rows that the two heads of group
 // g that a lane has see; of the values, rows from `first` on and below `end` are looked at. A row
 // that is taken `alone` counts as the first one of a block, as in a pass of one token.
-template <class S, int kGroups>
-__device__ __forceinline__ void attend_block(HeadGroup (&groups)[kGroups], const u8* block,
+template <class S, class H, int kGroups>
+__device__ __forceinline__ void attend_block(HeadGroup<H> (&groups)[kGroups], const u8* block,
                                              const SeenRows (&columns)[kGroups][2], int first,
                                              int end, int lane, bool alone) {
-  constexpr int kFragments = HeadGroup::kFragments;
+  constexpr int kFragments = HeadGroup<H>::kFragments;
   const u8* at = block + lane * kLaneBytes;
   CacheFragment fragments[kBatch];
   float d[kGroups][2][4] = {};
@@ -66,7 +65,7 @@ __device__ __forceinline__ void attend_block(HeadGroup (&groups)[kGroups], const
     }
   }
   const int row = lane >> 2;
-  RowScales of_low = row_scales(block, row), of_high = row_scales(block, row + 8);
+  RowScales of_low = row_scales<H>(block, row), of_high = row_scales<H>(block, row + 8);
   if (row < first || row >= end) of_low = {0, 0};
   if (row + 8 < first || row + 8 >= end) of_high = {0, 0};
 #pragma unroll
@@ -75,10 +74,10 @@ __device__ __forceinline__ void attend_block(HeadGroup (&groups)[kGroups], const
     const Seen seen{of[0].has(row), of[1].has(row), of[0].has(row + 8), of[1].has(row + 8)};
     groups[g].template take<S>(d[g], seen, of_low, of_high, alone, lane);
   }
-  const LaneRows rows{block, (lane & 3) * 2, first, end};
+  const LaneRows<H> rows{block, (lane & 3) * 2, first, end};
 #pragma unroll
   for (int f = 0; f < kFragments; f += kBatch) {
-    load_fragments(fragments, at + kHalfBlockBytes, f, kFragments);
+    load_fragments(fragments, at + H::kHalfBlockBytes, f, kFragments);
     if constexpr (!kQuantisedCache) {
       if (end < kCacheRows || first > 0) rows.keep_seen(fragments);
     }
@@ -87,7 +86,7 @@ __device__ __forceinline__ void attend_block(HeadGroup (&groups)[kGroups], const
       const uint4 values = rows.operand(fragments[i]);
 #pragma unroll
       for (int g = 0; g < kGroups; ++g) {
-        HeadGroup& h = groups[g];
+        HeadGroup<H>& h = groups[g];
         Element::mma(h.o[f + i], values.x, values.y, values.z, values.w, h.p[0], h.p[1]);
       }
     }
@@ -106,6 +105,7 @@ __device__ __forceinline__ void mix(uint2& to, uint2 from, const u32 (&by)[4]) {
 }
 
 // Copies the first rows of a block of the ring to an image of it, which has others. A warp does it.
+template <class H>
 __device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, int lane) {
   constexpr int kBits = 8 * CacheElement::kBytes;
   constexpr u32 kElement = (1u << kBits) - 1;
@@ -116,7 +116,7 @@ __device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, 
   // A lane has two elements in each place: of keys two dims of rows `key` and key + 8, by turns; of
   // values two rows from `value` on, of two dims, and then two from value + 8 on.
   const int key = lane >> 2, value = (lane & 3) * 2;
-  constexpr int kFragments = 2 * HeadGroup::kFragments;
+  constexpr int kFragments = 2 * HeadGroup<H>::kFragments;
   const u32 low_keys = mask(key), high_keys = mask(key + 8);
   const u32 low_values = pair_mask(value), high_values = pair_mask(value + 8);
 #pragma unroll 1
@@ -127,7 +127,7 @@ __device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, 
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
       if (f + i >= kFragments) break;
-      if (f + i < HeadGroup::kFragments) {
+      if (f + i < HeadGroup<H>::kFragments) {
         mix(to[i], from[i], {low_keys, high_keys, low_keys, high_keys});
       } else {
         mix(to[i], from[i], {low_values, low_values, high_values, high_values});
@@ -136,36 +136,40 @@ __device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, 
     }
   }
   if (kQuantisedCache && lane < rows) {
-    *reinterpret_cast<u32*>(image + scale_offset(lane)) =
-        *reinterpret_cast<const u32*>(block + scale_offset(lane));
+    *reinterpret_cast<u32*>(image + scale_offset<H>(lane)) =
+        *reinterpret_cast<const u32*>(block + scale_offset<H>(lane));
   }
 }
 
 template <class S, class C, class Heads, class Cache>
 __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out, Cache cache) {
+  using H = HeadsOf<S>;
   using Reader = UnitReader<S, Heads>;
   using Turns = BlockTurns<S>;
   static_assert(kSequenceRows == 1 || kCacheFragments, "what codegen admits");
-  constexpr int kSetHeads = kMmaHeads * kWarpSets;  // a group of each set
+  static_assert(kSequenceRows == 1 || kUnitScratch >= kPassQueryBytes<H> + kPassGivenBytes<H> +
+                                                          kImages * H::kCacheBlockBytes,
+                "q of all tokens, k and v where they are rounded to integers, and the images");
+  constexpr int kSetHeads = kMmaHeads * H::kWarpSets;  // a group of each set
   // of a warp
   constexpr int kColumns = kUnitColumns<S>;
   constexpr int kPartGroups =
-      ceil_div(kPartColumns < kColumns ? kPartColumns : kColumns, kSetHeads);
+      ceil_div(H::kPartColumns < kColumns ? H::kPartColumns : kColumns, kSetHeads);
   constexpr int kBlockWarps = Turns::kWarps, kTurns = Turns::kTurns;
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
   // k and then v of each token as they are published, where the cache is quantised
-  u16* const given = query + kPassQueryBytes / 2;
-  u8* const images = c.shared.unit + kPassQueryBytes + kPassGivenBytes;
+  u16* const given = query + kPassQueryBytes<H> / 2;
+  u8* const images = c.shared.unit + kPassQueryBytes<H> + kPassGivenBytes<H>;
   // of the first row of the sequence
   int first_block = c.position / kCacheRows, cached = c.position % kCacheRows;
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u = unit_of_step<S>(c, unit);
-    const int set = c.warp % kWarpSets;
-    const Turns turns{u, c.warp / kWarpSets};
+    const int set = c.warp % H::kWarpSets;
+    const Turns turns{u, c.warp / H::kWarpSets};
     const int chunks = u.chunks();
     if constexpr (kSequences > 1)
       first_block = u.position / kCacheRows, cached = u.position % kCacheRows;
@@ -173,47 +177,48 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
 
     Reader reader(c, heads, u);
     auto words = quad_poll<Reader::kQuads>(page_copy(c, heads.in), [&](int i) {
-      const UnitQuad q = Reader::quad(c.tid, i);
-      return q.is_there() ? u.sequence_token() * kTokenRows + unit_word(u.head(), q) : -1;
+      const UnitQuad<H> q = Reader::quad(c.tid, i);
+      return q.is_there() ? u.sequence_token() * H::kTokenRows + unit_word<H>(u.head(), q) : -1;
     });
     reader.poll(c, heads, u, words);
     lap(c, Did::kExchangeWait);
     reader.take(c, u, words);
 #pragma unroll
     for (int i = 0; i < Reader::kQuads; ++i) {
-      const UnitQuad q = Reader::quad(c.tid, i);
-      const u32 e = q.quad * 4, row = e - kGroupHeads * kHeadDim;
+      const UnitQuad<H> q = Reader::quad(c.tid, i);
+      const u32 e = q.quad * 4, row = e - H::kGroupHeads * H::kHeadDim;
       if (!q.is_there()) continue;
       const uint2 four = reader.values(words, i);
       if (q.is_query()) {
-        const u32 head = (q.token - first_token) * kGroupHeads + e / kHeadDim;
+        const u32 head = (q.token - first_token) * H::kGroupHeads + e / H::kHeadDim;
         if (kRowGroups<S> == 1 || head < u32(kColumns))
-          *reinterpret_cast<uint2*>(query + head * kQueryStride + e % kHeadDim) = four;
+          *reinterpret_cast<uint2*>(query + head * H::kQueryStride + e % H::kHeadDim) = four;
       } else if constexpr (kQuantisedCache) {
-        *reinterpret_cast<uint2*>(given + q.token * kGivenRowBytes / 2 + row) = four;
+        *reinterpret_cast<uint2*>(given + q.token * H::kGivenRowBytes / 2 + row) = four;
       } else {
-        store_row(images, cached + q.token, row % kHeadDim, row >= kHeadDim, four);
+        store_row<H>(images, cached + q.token, row % H::kHeadDim, row >= H::kHeadDim, four);
       }
     }
     // what q's zeros are multiplied with
-    if constexpr (!kQuantisedCache && kPaddedHead > kHeadDim) {
-      for (int e = c.tid; e < kSequenceRows * (kPaddedHead - kHeadDim); e += kConsumers) {
-        const int dim = kHeadDim + e / kSequenceRows;
-        *reinterpret_cast<u16*>(images + cache_offset(cached + e % kSequenceRows, dim, false)) = 0;
+    if constexpr (!kQuantisedCache && H::kPaddedHead > H::kHeadDim) {
+      for (int e = c.tid; e < kSequenceRows * (H::kPaddedHead - H::kHeadDim); e += kConsumers) {
+        const int dim = H::kHeadDim + e / kSequenceRows;
+        const int at = cache_offset<H>(cached + e % kSequenceRows, dim, false);
+        *reinterpret_cast<u16*>(images + at) = 0;
       }
     }
     consumer_barrier();
     if constexpr (kQuantisedCache) {
 #pragma unroll 1
       for (int token = c.warp; token < kSequenceRows; token += kConsumerWarps)
-        quantise_row(images, cached + token, given + token * kGivenRowBytes / 2, c.lane);
+        quantise_row<H>(images, cached + token, given + token * H::kGivenRowBytes / 2, c.lane);
       consumer_barrier();  // words that have rows of the cache too are mixed after that
     }
 
 #pragma unroll 1
     for (int part = 0; part < kUnitPasses<S>; ++part) {
-      const int first_column = part * kPartColumns;
-      HeadGroup groups[kPartGroups];
+      const int first_column = part * H::kPartColumns;
+      HeadGroup<H> groups[kPartGroups];
       int row_of[kPartGroups][2];  // of the lane's two columns, in the first image
 #pragma unroll
       for (int g = 0; g < kPartGroups; ++g) {
@@ -222,7 +227,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
 #pragma unroll
         for (int k = 0; k < 2; ++k) {
           const int column = first + (c.lane & 3) * 2 + k;
-          row_of[g][k] = column < kColumns ? own + column / kGroupHeads : -1;
+          row_of[g][k] = column < kColumns ? own + column / H::kGroupHeads : -1;
         }
       }
 
@@ -245,13 +250,13 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
           if (!open) {
             b = turns.first_block(chunk);
             rows = u.rows(chunk) - b * kCacheRows;  // left from the block on
-            block = seen = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
+            block = seen = c.ring + slot * kSlotBytes + b * H::kCacheBlockBytes;
             wait_full(c, slot, phase);
             open = true;
           }
           if (rows < kCacheRows || b >= Turns::kChunkBlocks) {
             if (rows > 0 && b < Turns::kChunkBlocks && part == 0 && set == 0)
-              copy_rows(images, block, rows, c.lane);
+              copy_rows<H>(images, block, rows, c.lane);
             release(c, slot, kTurns);
             advance_slot(slot, phase, kTurns);
             chunk += kTurns;
@@ -273,7 +278,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
           first = rows_before<S>(image + own).first;
           b += kBlockWarps;
           rows -= kBlockWarps * kCacheRows;
-          block += kBlockWarps * kCacheBlockBytes;
+          block += kBlockWarps * H::kCacheBlockBytes;
         } else {
           if (look == kSights * kImages) break;
           if (look == 0 && part == 0) consumer_barrier();  // the first image has its cache rows
@@ -296,7 +301,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
           if (!warp_any(any)) continue;
           alone = sight == kOwn;
           first = alone ? max(0, first_row) : rows_before<S>(first_row).first;
-          seen = images + image * kCacheBlockBytes;
+          seen = images + image * H::kCacheBlockBytes;
         }
         attend_block<S>(groups, seen, columns, first, end, c.lane, alone);
       }
@@ -306,10 +311,10 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       for (int g = 0; g < kPartGroups; ++g) {
         const int first = first_column + g * kSetHeads;
         if (first >= kColumns) break;  // of the last part
-        groups[g].store(c, c.warp * kWarpHeads);
+        groups[g].store(c, c.warp * H::kWarpHeads);
         consumer_barrier();
         lap(c, Did::kCompute);
-        merge_warps<S, kWarpHeads, kWarpSets>(c, u, out, min(kColumns - first, kSetHeads),
+        merge_warps<S, H::kWarpSets>(c, u, out, min(kColumns - first, kSetHeads),
                                               first);
         consumer_barrier();
       }
@@ -317,13 +322,13 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     // The rows go into the cache last: after every warp has finished reading the unit's rows, and
     // off the path to the next stage.
     if (C::kWaits) {
-      u8* head = c.launch.cache + cache_of<S>(u, cache_number(c, cache));
+      u8* head = c.launch.cache + cache_of(u, cache_number(c, cache));
 #pragma unroll 1
       for (int i = 0; i < kUnitRows<S>; ++i) {
         const int row = (kSequences > 1 ? u.position : c.position) + first_token + i;
         const int block = row / kCacheRows;
         if (appends(c, u, block))
-          copy_row(head, row, images + (block - first_block) * kCacheBlockBytes,
+          copy_row<H>(head, row, images + (block - first_block) * H::kCacheBlockBytes,
                    row % kCacheRows, c.tid);
       }
     }

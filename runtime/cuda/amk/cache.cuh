@@ -1,7 +1,7 @@
 // The KV cache: the layout of its rows, and what their bytes mean. A block is 16 rows of K, then
 // those of V, of one kv head. Rows of a quantised cache are integers, and each has a scale for K
-// and one for V at the end of the block: a copy of a block includes them. Needs schedule.h. Must
-// not know who reads or writes which row.
+// and one for V at the end of the block: a copy of a block includes them. H are the HeadSizes of a
+// layer (heads.cuh). Needs schedule.h. Must not know who reads or writes which row.
 #pragma once
 
 #include "element.cuh"
@@ -10,22 +10,17 @@ namespace amk {
 
 constexpr bool kQuantisedCache = kSame<CacheElement, Int8>;
 constexpr int kCacheRows = 16;  // of a block
-constexpr int kPaddedHead = round_up(kHeadDim, 16);
-// K or V of one block
-constexpr int kHalfBlockBytes = kCacheRows * kPaddedHead * CacheElement::kBytes;
 // the scales of K and V of a row
 constexpr int kRowScaleBytes = kQuantisedCache ? 2 * Bf16::kBytes : 0;
-constexpr int kCacheBlockBytes = 2 * kHalfBlockBytes + kCacheRows * kRowScaleBytes;
 static_assert(!kCacheFragments || kQuantisedCache || kSame<CacheElement, Element>,
               "an mma takes rows of the cache as they lie, with operands of their type");
-constexpr int kHeadCacheBytes = round_up(kMaxSeq, kCacheRows) / kCacheRows * kCacheBlockBytes;
-constexpr size_t kLayerCacheBytes = (size_t(kKVHeads) * kHeadCacheBytes + 255) / 256 * 256;
 
 // Byte offset of an element of the cache inside its head (ir.Layout, kvfrag16 and kvrows16).
+template <class H>
 __device__ __forceinline__ int cache_offset(u32 row, u32 dim, bool is_value) {
-  const u32 base = row / kCacheRows * kCacheBlockBytes + (is_value ? kHalfBlockBytes : 0);
+  const u32 base = row / kCacheRows * H::kCacheBlockBytes + (is_value ? H::kHalfBlockBytes : 0);
   const u32 r = row % kCacheRows, d = dim % 16;
-  if constexpr (!kCacheFragments) return base + (r * kPaddedHead + dim) * CacheElement::kBytes;
+  if constexpr (!kCacheFragments) return base + (r * H::kPaddedHead + dim) * CacheElement::kBytes;
   const u32 lane = is_value ? d % 8 * 4 + r % 8 / 2 : r % 8 * 4 + d / 4;
   const u32 reg = is_value ? d / 8 + r / 8 * 2 : r / 8 + d % 4 / 2 * 2;
   const u32 half = is_value ? r % 2 : d % 2;
@@ -36,8 +31,9 @@ __device__ __forceinline__ int cache_offset(u32 row, u32 dim, bool is_value) {
 // ---- scales -------------------------------------------------------------------------------------
 
 // Byte offset of the scales of a row inside its head: a bf16 for K, then one for V.
+template <class H>
 __device__ __forceinline__ int scale_offset(int row) {
-  return row / kCacheRows * kCacheBlockBytes + 2 * kHalfBlockBytes +
+  return row / kCacheRows * H::kCacheBlockBytes + 2 * H::kHalfBlockBytes +
          row % kCacheRows * kRowScaleBytes;
 }
 
@@ -45,14 +41,16 @@ __device__ __forceinline__ int scale_offset(int row) {
 struct RowScales {
   float k = 1, v = 1;
 };
+template <class H>
 __device__ __forceinline__ RowScales row_scales(const u8* head, int row) {
   if constexpr (!kQuantisedCache) return {};
-  const u32 both = load_partly_written(reinterpret_cast<const u32*>(head + scale_offset(row)));
+  const u32 both = load_partly_written(reinterpret_cast<const u32*>(head + scale_offset<H>(row)));
   return {Bf16::to_float(u16(both)), Bf16::to_float(u16(both >> 16))};
 }
 
+template <class H>
 __device__ __forceinline__ void store_scale(u8* head, int row, bool is_value, float scale) {
-  *reinterpret_cast<Bf16::Bits*>(head + scale_offset(row) + is_value * Bf16::kBytes) =
+  *reinterpret_cast<Bf16::Bits*>(head + scale_offset<H>(row) + is_value * Bf16::kBytes) =
       Bf16::from_float(scale);
 }
 

@@ -67,13 +67,15 @@ __host__ __device__ constexpr int elements_at_once(int parallel, int splits, int
 
 template <class S, class C>
 __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
+  using H = HeadsOf<S>;
   constexpr int kLanes = lanes_for(S::kSplits);  // lanes of a warp that share elements
   constexpr int kOfLane = ceil_div(S::kSplits, kLanes);  // splits that a lane adds up on its own
   constexpr int kParallel = kConsumers / kLanes;
   constexpr int kAtOnce = elements_at_once<S>(kParallel, kOfLane);
   constexpr int kPairs = kAtOnce / 2 + 1;  // of a split
   static_assert(kPairs * kOfLane <= 32, "what is missing is bits of a word");
-  static_assert(kHeadDim % S::kWidth == 0 && S::kWidth % kAtOnce == 0, "a unit lies in one head");
+  static_assert(H::kHeadDim % S::kWidth == 0 && S::kWidth % kAtOnce == 0,
+                "a unit lies in one head");
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   const int lane = c.tid % kLanes;
@@ -82,25 +84,25 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
   for (int base = 0; base < elements; base += kParallel * kAtOnce) {
     const int e = base + c.tid / kLanes * kAtOnce;
     const int element = mine.begin * S::kWidth + e;  // of the tokens' attention vectors
-    const int token = kTokens > 1 ? element / kQueryRows : 0;
-    const int head = element / kHeadDim - token * kHeads, dim = element % kHeadDim;
-    const int kv_head = head / kGroupHeads, in_group = head % kGroupHeads;
+    const int token = kTokens > 1 ? element / H::kQueryRows : 0;
+    const int head = element / H::kHeadDim - token * H::kHeads, dim = element % H::kHeadDim;
+    const int kv_head = head / H::kGroupHeads, in_group = head % H::kGroupHeads;
     auto has = [&](int s) { return e < elements && lane + s * kLanes < S::kSplits; };
     // Of the lane's s-th split.
     auto at = [&](int s) {
       const int split = lane + s * kLanes;
-      const int row_of_head = kSequences > 1
-                                  ? (sequence_of(token) * kKVHeads + kv_head) * S::kSplits + split
-                                  : kv_head * S::kSplits + split;
+      const int of_sequence =
+          kSequences > 1 ? sequence_of(token) * H::kKVHeads + kv_head : kv_head;
+      const int row_of_head = of_sequence * S::kSplits + split;
       const int row = row_of_head * kSequenceRows + row_of(token);
-      return (row * kGroupHeads + in_group) * (kHeadDim + 2);
+      return (row * H::kGroupHeads + in_group) * (H::kHeadDim + 2);
     };
     // A split's maximum and sum, and its accumulators.
     auto partial = pair_poll<kPairs * kOfLane>(
         page_copy(c, in),
         [&](int i) {
           const int of_split = i % kPairs;
-          return at(i / kPairs) + (of_split == 0 ? kHeadDim : dim + 2 * (of_split - 1));
+          return at(i / kPairs) + (of_split == 0 ? H::kHeadDim : dim + 2 * (of_split - 1));
         },
         [&](int i) { return has(i / kPairs); });
     poll_all(c, partial);

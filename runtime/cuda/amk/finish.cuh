@@ -11,12 +11,12 @@ namespace amk {
 // ---- ops ----------------------------------------------------------------------------------------
 
 // ROPE: rows below kRotated are rotation pairs, interleaved whatever the checkpoint's order; the
-// others pass through. The angles come from the step's table.
-template <int kRotated, int kAngles = 0, class C>
+// others pass through. The angles come from the step's table. A head has kDims rows.
+template <int kRotated, int kAngles = 0, int kDims = kHeadDim, class C>
 __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
   const float other = shuffle_xor(v, 1);
   if (r.valid && r.row < kRotated) {
-    const float2 turn = c.shared.rotation[kAngles][r.token][r.row % kHeadDim / 2];
+    const float2 turn = c.shared.rotation[kAngles][r.token][r.row % kDims / 2];
     v = rotated(r.row & 1, v, other, turn.x, turn.y);
   }
   return v;

@@ -8,20 +8,22 @@
 
 namespace amk {
 
-constexpr int kWarpHeads = kGroupHeads;
-
 // The rows of a block as the cache has them.
+template <class H>
 struct BlockRows {
   const u8* block;
 
   __device__ __forceinline__ const u8* key(int row) const {
-    return block + row * kPaddedHead * CacheElement::kBytes;
+    return block + row * H::kPaddedHead * CacheElement::kBytes;
   }
-  __device__ __forceinline__ const u8* value(int row) const { return key(row) + kHalfBlockBytes; }
-  __device__ __forceinline__ RowScales scales(int row) const { return row_scales(block, row); }
+  __device__ __forceinline__ const u8* value(int row) const {
+    return key(row) + H::kHalfBlockBytes;
+  }
+  __device__ __forceinline__ RowScales scales(int row) const { return row_scales<H>(block, row); }
 };
 
 // The heads of a warp: of each the largest score, the sum of the weights, and what they weigh.
+template <class H>
 struct PlainGroup {
   const float* q;  // [kGroupHeads][kHeadDim]
   float* top;
@@ -32,31 +34,31 @@ struct PlainGroup {
   template <class C>
   __device__ __forceinline__ PlainGroup(C& c, const float* queries)
       : q(queries),
-        top(&c.shared.attention_max[c.warp * kWarpHeads]),
-        total(&c.shared.attention_sum[c.warp * kWarpHeads]),
-        acc(c.shared.attention + c.warp * kWarpHeads * kHeadStride),
+        top(&c.shared.attention_max[c.warp * H::kWarpHeads]),
+        total(&c.shared.attention_sum[c.warp * H::kWarpHeads]),
+        acc(c.shared.attention + c.warp * H::kWarpHeads * H::kHeadStride),
         lane(c.lane) {}
 
   // Begins with a token's own row, k and then v as they are published, or with nothing.
   template <class S>
   __device__ __forceinline__ void begin(bool with_row, const float* row) {
-    const float* own_v = row + kHeadDim;
+    const float* own_v = row + H::kHeadDim;
     RowQuantiser keys(0), values(0);
     if (kQuantisedCache && with_row) {
-      keys = quantiser_of(row, lane);
-      values = quantiser_of(own_v, lane);
+      keys = quantiser_of<H>(row, lane);
+      values = quantiser_of<H>(own_v, lane);
     }
-    for (int h = 0; h < kGroupHeads; ++h) {
+    for (int h = 0; h < H::kGroupHeads; ++h) {
       float score = 0;
       if (with_row) {
-        for (int d = lane; d < kHeadDim; d += 32)
-          score = fmaf(q[h * kHeadDim + d], own_key(row[d], keys), score);
+        for (int d = lane; d < H::kHeadDim; d += 32)
+          score = fmaf(q[h * H::kHeadDim + d], own_key(row[d], keys), score);
 #pragma unroll
         for (int offset = 16; offset; offset >>= 1) score += shuffle_xor(score, offset);
         if (kQuantisedCache) score *= keys.scale;
       }
-      for (int d = lane; d < kHeadDim; d += 32)
-        acc[h * kHeadStride + d] = with_row ? own_value(own_v[d], values) : 0.0f;
+      for (int d = lane; d < H::kHeadDim; d += 32)
+        acc[h * H::kHeadStride + d] = with_row ? own_value(own_v[d], values) : 0.0f;
       if (lane == 0) {
         top[h] = with_row ? scaled_score<S>(score) : kNoScore;
         total[h] = with_row ? 1.0f : 0.0f;
@@ -72,11 +74,11 @@ struct PlainGroup {
     const int key = lane % 16, half = lane / 16;
     const bool real = seen(key);
     const RowScales scales = rows.scales(key);
-    for (int h = 0; h < kGroupHeads; ++h) {
+    for (int h = 0; h < H::kGroupHeads; ++h) {
       float score = 0;
-      for (int d = half; d < kHeadDim; d += 2) {
+      for (int d = half; d < H::kHeadDim; d += 2) {
         const float k = CacheElement::to_float(cache_bits(rows.key(key), d));
-        score = fmaf(q[h * kHeadDim + d], k, score);
+        score = fmaf(q[h * H::kHeadDim + d], k, score);
       }
       score += shuffle_xor(score, 16);
       if (kQuantisedCache) score *= scales.k;
@@ -94,16 +96,16 @@ struct PlainGroup {
 #pragma unroll
       for (int offset = 8; offset; offset >>= 1) sum += shuffle_xor(sum, offset);
       const float weight = rounded<Element>(weighed(p, scales));
-      for (int d = lane; d < round_up(kHeadDim, 32); d += 32) {
+      for (int d = lane; d < round_up(H::kHeadDim, 32); d += 32) {
         float value = 0;
         for (int r = 0; r < kCacheRows; ++r) {
           const float w = shuffle(weight, r);
           const float scale = kScalesValues ? shuffle(scales.v, r) : 1.0f;
-          if (d < kHeadDim && seen(r))
+          if (d < H::kHeadDim && seen(r))
             value = fmaf(w, value_of(cache_bits(rows.value(r), d), scale), value);
         }
-        float& sums = acc[h * kHeadStride + d];
-        if (d < kHeadDim) sums = fmaf(sums, keep, value);
+        float& sums = acc[h * H::kHeadStride + d];
+        if (d < H::kHeadDim) sums = fmaf(sums, keep, value);
       }
       warp_sync();
       if (lane == 0) top[h] = peak, total[h] = fmaf(total[h], keep, sum);

@@ -10,20 +10,15 @@
 
 namespace amk {
 
-static_assert(kWarpGroups <= 2, "at most 128 query heads a kv head");
 // Whether a head may see no row of a block, and others do.
 constexpr bool kMayMissAll = kSequenceRows > 1 || AMK_PROMPT;
-// heads whose results a warp keeps at a time; those of several rows are merged eight at a time
-constexpr int kWarpHeads = kSequenceRows > 1        ? kMmaHeads
-                           : kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2)
-                                                     : kWarpGroups * kMmaHeads;
-static_assert(kWarpHeads == kAttentionHeads, "the scratch has room for them");
 
 // The blocks of a unit's share that a warp takes: those whose number is its own, modulo the warps
 // of its set.
 template <class S>
 struct BlockTurns {
-  static constexpr int kWarps = kConsumerWarps / kWarpSets;  // of a set
+  using H = HeadsOf<S>;
+  static constexpr int kWarps = kConsumerWarps / H::kWarpSets;  // of a set
   static constexpr int kChunkBlocks = Unit<S>::kChunkBlocks;
   // Chunks in progress at once. A warp waits for every kTurns-th chunk alone if all of its blocks
   // are there and the ring is long enough. A full barrier distinguishes a phase only from the next
@@ -73,6 +68,7 @@ __device__ __forceinline__ void load_fragments(CacheFragment (&into)[kBatch], co
 // The rows of a block whose values a lane has: `row`, the next one, and the two that are 8 further,
 // of which those from `first` on and below `rows` are seen. What an earlier sequence has left in
 // others must not matter: probability 0 does not help against an infinity.
+template <class H>
 struct LaneRows {
   u32 low, high;  // masks of the values, or their scales as value_of takes them; of a pair of rows
 
@@ -80,8 +76,8 @@ struct LaneRows {
     const auto pair = [&](int r) {
       const bool a = r >= first && r < rows, b = r + 1 >= first && r + 1 < rows;
       if constexpr (!kScalesValues) return (a ? 0xffffu : 0u) | (b ? 0xffff0000u : 0u);
-      return pack2(a ? 64 * row_scales(block, r).v : 0.0f,
-                   b ? 64 * row_scales(block, r + 1).v : 0.0f);
+      return pack2(a ? 64 * row_scales<H>(block, r).v : 0.0f,
+                   b ? 64 * row_scales<H>(block, r + 1).v : 0.0f);
     };
     low = pair(row);
     high = pair(row + 8);
@@ -105,8 +101,9 @@ struct Seen {
 };
 
 // A group of heads of a warp. A lane holds results of two of them, `pair` and the one after.
+template <class H>
 struct HeadGroup {
-  static constexpr int kFragments = kPaddedHead / 16;
+  static constexpr int kFragments = H::kPaddedHead / 16;
   uint2 q[kFragments];
   float o[kFragments][4] = {};
   float max0 = kNoScore, max1 = kNoScore, sum0 = 0, sum1 = 0;
@@ -117,8 +114,8 @@ struct HeadGroup {
 #pragma unroll
     for (int f = 0; f < kFragments; ++f) {
       const int head = first_head + (lane >> 2), dim = f * 16 + (lane & 3) * 4;
-      const bool real = head < heads && (kPaddedHead == kHeadDim || dim < kHeadDim);
-      q[f] = real ? *reinterpret_cast<const uint2*>(query + head * kQueryStride + dim)
+      const bool real = head < heads && (H::kPaddedHead == H::kHeadDim || dim < H::kHeadDim);
+      q[f] = real ? *reinterpret_cast<const uint2*>(query + head * H::kQueryStride + dim)
                   : make_uint2(0, 0);
     }
   }
@@ -207,15 +204,15 @@ struct HeadGroup {
       sum0 += shuffle_xor(sum0, offset);
       sum1 += shuffle_xor(sum1, offset);
     }
-    if (kWarpHeads < kMmaHeads && pair >= kWarpHeads) return;
-    float* mine_out = c.shared.attention + (first + pair) * kHeadStride;
+    if (H::kWarpHeads < kMmaHeads && pair >= H::kWarpHeads) return;
+    float* mine_out = c.shared.attention + (first + pair) * H::kHeadStride;
 #pragma unroll
     for (int f = 0; f < kFragments; ++f) {
       const int dim = f * 16 + (c.lane >> 2);
       mine_out[dim] = o[f][0];
-      mine_out[kHeadStride + dim] = o[f][1];
+      mine_out[H::kHeadStride + dim] = o[f][1];
       mine_out[dim + 8] = o[f][2];
-      mine_out[kHeadStride + dim + 8] = o[f][3];
+      mine_out[H::kHeadStride + dim + 8] = o[f][3];
     }
     if (c.lane < 4) {
       c.shared.attention_max[first + pair] = max0;

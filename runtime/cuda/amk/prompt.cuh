@@ -136,11 +136,11 @@ __device__ __forceinline__ void publish(Prompt& c, const Page page, int index, f
   c.values<E>(page)[index] = E::from_float(value);
 }
 
-template <int kRotated, int kAngles = 0>
+template <int kRotated, int kAngles = 0, int kDims = kHeadDim>
 __device__ __forceinline__ float rope(Prompt& c, const Row& r, float v) {
   const float other = shuffle_xor(v, 1);
   if (r.valid && r.row < kRotated) {
-    const float2 turn = c.rotation(kAngles, r.token)[r.row % kHeadDim / 2];
+    const float2 turn = c.rotation(kAngles, r.token)[r.row % kDims / 2];
     v = rotated(r.row & 1, v, other, turn.x, turn.y);
   }
   return v;

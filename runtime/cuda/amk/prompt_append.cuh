@@ -8,34 +8,35 @@
 
 namespace amk {
 
-template <class Cache>
+template <class H, class Cache>
 __device__ __forceinline__ u8* head_of_cache(Prompt& c, Cache cache, int head) {
-  return c.launch.cache + cache_number(c, cache) * kLayerCacheBytes +
-         size_t(head) * kHeadCacheBytes;
+  return c.launch.cache + layer_cache<H>(cache_number(c, cache)) +
+         size_t(head) * H::kHeadCacheBytes;
 }
 
 // Appends k and v of a row, which a warp does.
+template <class H>
 __device__ __forceinline__ void append_row(u8* head, int row, const u16* k, const u16* v,
                                            int lane) {
   if constexpr (kQuantisedCache) {
     u32 of_k = 0, of_v = 0;
-    for (int d = lane; d < kHeadDim; d += 32) {
+    for (int d = lane; d < H::kHeadDim; d += 32) {
       of_k = larger_magnitude(of_k, Element::to_float(k[d]));
       of_v = larger_magnitude(of_v, Element::to_float(v[d]));
     }
     const RowQuantiser keys(largest_of_warp(of_k)), values(largest_of_warp(of_v));
-    for (int d = lane; d < kHeadDim; d += 32) {
-      head[cache_offset(row, d, false)] = keys(Element::to_float(k[d]));
-      head[cache_offset(row, d, true)] = values(Element::to_float(v[d]));
+    for (int d = lane; d < H::kHeadDim; d += 32) {
+      head[cache_offset<H>(row, d, false)] = keys(Element::to_float(k[d]));
+      head[cache_offset<H>(row, d, true)] = values(Element::to_float(v[d]));
     }
     if (lane == 0) {
-      store_scale(head, row, false, keys.scale);
-      store_scale(head, row, true, values.scale);
+      store_scale<H>(head, row, false, keys.scale);
+      store_scale<H>(head, row, true, values.scale);
     }
   } else {
-    for (int d = lane * 4; d < kHeadDim; d += 32 * 4) {
-      store_row(head, row, d, false, *reinterpret_cast<const uint2*>(k + d));
-      store_row(head, row, d, true, *reinterpret_cast<const uint2*>(v + d));
+    for (int d = lane * 4; d < H::kHeadDim; d += 32 * 4) {
+      store_row<H>(head, row, d, false, *reinterpret_cast<const uint2*>(k + d));
+      store_row<H>(head, row, d, true, *reinterpret_cast<const uint2*>(v + d));
     }
   }
 }
@@ -44,16 +45,17 @@ __device__ __forceinline__ void append_row(u8* head, int row, const u16* k, cons
 template <class S, class Cache>
 __device__ __forceinline__ const u16* append(Prompt& c, const PlainHeads heads, Cache cache,
                                              int& stride) {
+  using H = HeadsOf<S>;
   const u16* qkv = c.values<Element>(heads.in);
 #pragma unroll 1
-  for (int i = c.sm * kConsumerWarps + c.warp; i < c.tokens * kKVHeads;
+  for (int i = c.sm * kConsumerWarps + c.warp; i < c.tokens * H::kKVHeads;
        i += kSMs * kConsumerWarps) {
-    const int token = i / kKVHeads, head = i % kKVHeads;
-    const u16* row = qkv + size_t(token) * kTokenRows;
-    append_row(head_of_cache(c, cache, head), c.position + token, row + k_row(head),
-               row + v_row(head), c.lane);
+    const int token = i / H::kKVHeads, head = i % H::kKVHeads;
+    const u16* row = qkv + size_t(token) * H::kTokenRows;
+    append_row<H>(head_of_cache<H>(c, cache, head), c.position + token, row + H::k_row(head),
+               row + H::v_row(head), c.lane);
   }
-  stride = kTokenRows;
+  stride = H::kTokenRows;
   return qkv;
 }
 
@@ -80,6 +82,7 @@ struct TokenView {
 template <class S, class Cache>
 __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads, Cache cache,
                                              int& stride) {
+  using H = HeadsOf<S>;
   using Reader = UnitReader<S, NormedHeads>;
   struct Words {
     uint2 four[Reader::kQuads];
@@ -88,46 +91,46 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
   u16* const queries = reinterpret_cast<u16*>(c.operand());
   u16* const normed = reinterpret_cast<u16*>(c.ring);  // k, and v after it
 #pragma unroll 1
-  for (int i = c.sm; i < c.tokens * kKVHeads; i += kSMs) {
-    const int token = i / kKVHeads, head = i % kKVHeads;
-    const u16* row = c.values<Element>(heads.in) + size_t(token) * kTokenRows;
+  for (int i = c.sm; i < c.tokens * H::kKVHeads; i += kSMs) {
+    const int token = i / H::kKVHeads, head = i % H::kKVHeads;
+    const u16* row = c.values<Element>(heads.in) + size_t(token) * H::kTokenRows;
     TokenView view(c, token);
     const Unit<S> u{head * S::kSplits, c.position + token};
     Reader reader(view, heads, u);
     Words words;
 #pragma unroll
     for (int k = 0; k < Reader::kQuads; ++k) {
-      const UnitQuad q = Reader::quad(c.tid, k);
-      words.four[k] = q.is_there() ? *reinterpret_cast<const uint2*>(row + unit_word(head, q))
+      const UnitQuad<H> q = Reader::quad(c.tid, k);
+      words.four[k] = q.is_there() ? *reinterpret_cast<const uint2*>(row + unit_word<H>(head, q))
                                    : make_uint2(0, 0);
     }
     if constexpr (S::kWholeNorm) {
-      for (int quad = c.tid; quad < kNormedQuads; quad += kConsumers) {
+      for (int quad = c.tid; quad < H::kNormedQuads; quad += kConsumers) {
         const float squares = squares_of(*reinterpret_cast<const uint2*>(row + quad * 4));
-        (quad * 4 < kQueryRows ? reader.squares.q : reader.squares.k) += squares;
+        (quad * 4 < H::kQueryRows ? reader.squares.q : reader.squares.k) += squares;
       }
     }
     reader.take(view, u, words);
 #pragma unroll
     for (int k = 0; k < Reader::kQuads; ++k) {
-      const UnitQuad q = Reader::quad(c.tid, k);
+      const UnitQuad<H> q = Reader::quad(c.tid, k);
       const int e = q.quad * 4;
       if (!q.is_there()) continue;
       if (q.is_query()) {
-        u16* query = queries + size_t(token) * kQueryRows + head * kGroupHeads * kHeadDim;
+        u16* query = queries + size_t(token) * H::kQueryRows + head * H::kGroupHeads * H::kHeadDim;
         *reinterpret_cast<uint2*>(query + e) = reader.values(words, k);
       } else {
-        *reinterpret_cast<uint2*>(normed + e - kGroupHeads * kHeadDim) = reader.values(words, k);
+        *reinterpret_cast<uint2*>(normed + e - H::kUnitRow) = reader.values(words, k);
       }
     }
     block_sync();
     if (c.warp == 0) {
-      append_row(head_of_cache(c, cache, head), c.position + token, normed, normed + kHeadDim,
-                 c.lane);
+      append_row<H>(head_of_cache<H>(c, cache, head), c.position + token, normed,
+                    normed + H::kHeadDim, c.lane);
     }
     block_sync();
   }
-  stride = kQueryRows;
+  stride = H::kQueryRows;
   return queries;
 }
 

@@ -13,11 +13,10 @@
 namespace amk {
 
 // Columns of a warp's products: query heads of a kv head, those of one token after those of the
-// token before. And the warps of a step among which the blocks of a split are dealt out: a warp of
-// a prompt does for its columns what each of them does, one after the other.
+// token before. Of the warps of a step among which the blocks of a split are dealt out, a warp of a
+// prompt does for its columns what each of them does, one after the other.
 struct PromptHeads {
   static constexpr int kGroups = 2, kColumns = kGroups * kMmaHeads;
-  static constexpr int kBlockWarps = kConsumerWarps / kWarpSets;
 };
 
 // The blocks of a split, numbered as they are in it.
@@ -47,11 +46,11 @@ __device__ __forceinline__ int first_seen(int position) {
 
 // Scores of a block of the cache: of its row lane / 4, and of the one 8 further, with the two
 // columns of each group that a lane has. Rows that a column does not see have none.
-template <class S, int kGroups>
+template <class S, class H, int kGroups>
 __device__ __forceinline__ void raise_tops(float (&tops)[kGroups][2],
-                                           const HeadGroup (&groups)[kGroups], const u8* block,
+                                           const HeadGroup<H> (&groups)[kGroups], const u8* block,
                                            const SeenRows (&columns)[kGroups][2], int lane) {
-  constexpr int kFragments = HeadGroup::kFragments;
+  constexpr int kFragments = HeadGroup<H>::kFragments;
   CacheFragment fragments[kBatch];
   float d[kGroups][2][4] = {};
 #pragma unroll
@@ -70,7 +69,7 @@ __device__ __forceinline__ void raise_tops(float (&tops)[kGroups][2],
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int row = (lane >> 2) + i / 2 * 8;
-    const RowScales scales = row_scales(block, row);
+    const RowScales scales = row_scales<H>(block, row);
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
       if (!columns[g][i % 2].has(row)) continue;
@@ -81,16 +80,21 @@ __device__ __forceinline__ void raise_tops(float (&tops)[kGroups][2],
   }
 }
 
+// Values that a lane adds up for two groups.
+template <class S>
+using HeadValues = float[2][HeadGroup<HeadsOf<S>>::kFragments][4];
+
 // A warp's columns of a split, from the first one of all tokens' on.
 template <class S>
 struct PromptUnit {
-  using H = PromptHeads;
-  static constexpr int kGroups = H::kGroups;
+  using H = HeadsOf<S>;
+  using P = PromptHeads;
+  static constexpr int kGroups = P::kGroups, kBlockWarps = BlockTurns<S>::kWarps;
   const u8* head;  // its rows of the cache
   SplitBlocks<S> blocks;
   int first, last;              // positions of the first column and of the last
   int position[kGroups][2];     // of the lane's two columns of each group, or -1
-  HeadGroup groups[kGroups];
+  HeadGroup<H> groups[kGroups];
 
   // What the columns see of a block, the rows before their own; false if it is after all.
   __device__ __forceinline__ bool before(int block, SeenRows (&seen)[kGroups][2]) const {
@@ -115,7 +119,7 @@ struct PromptUnit {
       for (int k = 0; k < 2; ++k) {
         const int own = position[g][k], in_block = own % kCacheRows;
         const bool mine = own >= 0 && own / kCacheRows == block &&
-                          (number + (in_block > 0)) % H::kBlockWarps == warp;
+                          (number + (in_block > 0)) % kBlockWarps == warp;
         seen[g][k] = mine ? SeenRows{in_block, in_block + 1} : SeenRows{0, 0};
         any |= mine;
       }
@@ -123,7 +127,7 @@ struct PromptUnit {
     return warp_any(any);
   }
   __device__ __forceinline__ const u8* at(int block) const {
-    return head + size_t(block) * kCacheBlockBytes;
+    return head + size_t(block) * H::kCacheBlockBytes;
   }
 };
 
@@ -134,10 +138,11 @@ struct PromptUnit {
 template <class S>
 __device__ __forceinline__ void attend_columns(PromptUnit<S>& u, float (&tops)[2][2],
                                                float (&sums)[2][2],
-                                               float (&values)[2][HeadGroup::kFragments][4],
-                                               int lane) {
-  using H = PromptHeads;
-  constexpr int kGroups = H::kGroups, kFragments = HeadGroup::kFragments;
+                                               HeadValues<S>& values, int lane) {
+  using H = HeadsOf<S>;
+  using P = PromptHeads;
+  constexpr int kGroups = PromptHeads::kGroups, kFragments = HeadGroup<H>::kFragments;
+  constexpr int kBlockWarps = BlockTurns<S>::kWarps;
   const int first_block = first_seen<S>(u.first) / kCacheRows;
   SeenRows seen[kGroups][2];
 #pragma unroll 1
@@ -166,13 +171,13 @@ __device__ __forceinline__ void attend_columns(PromptUnit<S>& u, float (&tops)[2
   }
 
 #pragma unroll 1
-  for (int warp = 0; warp < H::kBlockWarps; ++warp) {
+  for (int warp = 0; warp < kBlockWarps; ++warp) {
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) u.groups[g].forget();
     int n = u.blocks.number(first_block);
-    n += (warp - n % H::kBlockWarps + H::kBlockWarps) % H::kBlockWarps;
+    n += (warp - n % kBlockWarps + kBlockWarps) % kBlockWarps;
 #pragma unroll 1
-    for (; u.before(u.blocks.block(n), seen); n += H::kBlockWarps) {
+    for (; u.before(u.blocks.block(n), seen); n += kBlockWarps) {
       const int row = u.blocks.block(n) * kCacheRows;
       attend_block<S>(u.groups, u.at(u.blocks.block(n)), seen, max(0, first_seen<S>(u.first) - row),
                       min(u.last - row, kCacheRows), lane, false);
@@ -186,7 +191,7 @@ __device__ __forceinline__ void attend_columns(PromptUnit<S>& u, float (&tops)[2
     }
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
-      HeadGroup& h = u.groups[g];
+      HeadGroup<H>& h = u.groups[g];
 #pragma unroll
       for (int offset = 4; offset < 32; offset <<= 1) {
         h.sum0 += shuffle_xor(h.sum0, offset);
@@ -211,61 +216,63 @@ template <class S, class Cache>
 __device__ __forceinline__ void attend_unit(Prompt& c, int unit, int first_column,
                                             const u16* queries, int stride, const Page out,
                                             Cache cache) {
-  using H = PromptHeads;
-  static_assert(u64(kPromptTokens) * S::kUnits * kGroupHeads * (kHeadDim + 2) < u64(1) << 31,
+  using H = HeadsOf<S>;
+  using P = PromptHeads;
+  static_assert(u64(kPromptTokens) * S::kUnits * H::kGroupHeads * (H::kHeadDim + 2) < u64(1) << 31,
                 "indices are ints");
-  const int head = unit / S::kSplits, columns = c.tokens * kGroupHeads;
+  const int head = unit / S::kSplits, columns = c.tokens * H::kGroupHeads;
   PromptUnit<S> u;
-  u.head = head_of_cache(c, cache, head);
+  u.head = head_of_cache<H>(c, cache, head);
   u.blocks = {unit % S::kSplits};
-  u.first = c.position + first_column / kGroupHeads;
-  u.last = c.position + (min(first_column + H::kColumns, columns) - 1) / kGroupHeads;
+  u.first = c.position + first_column / H::kGroupHeads;
+  u.last = c.position + (min(first_column + P::kColumns, columns) - 1) / H::kGroupHeads;
 #pragma unroll
-  for (int g = 0; g < H::kGroups; ++g) {
+  for (int g = 0; g < P::kGroups; ++g) {
     const int column = first_column + g * kMmaHeads + (c.lane >> 2);
-    const u16* query = queries + size_t(column / kGroupHeads) * stride +
-                       (head * kGroupHeads + column % kGroupHeads) * kHeadDim;
+    const u16* query = queries + size_t(column / H::kGroupHeads) * stride +
+                       (head * H::kGroupHeads + column % H::kGroupHeads) * H::kHeadDim;
 #pragma unroll
-    for (int f = 0; f < HeadGroup::kFragments; ++f) {
+    for (int f = 0; f < HeadGroup<H>::kFragments; ++f) {
       const int dim = f * 16 + (c.lane & 3) * 4;
-      const bool real = column < columns && (kPaddedHead == kHeadDim || dim < kHeadDim);
+      const bool real = column < columns && (H::kPaddedHead == H::kHeadDim || dim < H::kHeadDim);
       u.groups[g].q[f] = real ? *reinterpret_cast<const uint2*>(query + dim) : make_uint2(0, 0);
     }
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const int of = first_column + g * kMmaHeads + (c.lane & 3) * 2 + k;
-      u.position[g][k] = of < columns ? c.position + of / kGroupHeads : -1;
+      u.position[g][k] = of < columns ? c.position + of / H::kGroupHeads : -1;
     }
   }
   float tops[2][2] = {{kNoScore, kNoScore}, {kNoScore, kNoScore}};
-  float sums[2][2] = {}, values[2][HeadGroup::kFragments][4] = {};
+  float sums[2][2] = {};
+  HeadValues<S> values = {};
   attend_columns<S>(u, tops, sums, values, c.lane);
 
 #pragma unroll
-  for (int g = 0; g < H::kGroups; ++g) {
+  for (int g = 0; g < P::kGroups; ++g) {
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const int column = first_column + g * kMmaHeads + (c.lane & 3) * 2 + k;
       if (column >= columns) continue;
-      const int token = column / kGroupHeads, in_group = column % kGroupHeads;
-      const int row = token * kQueryRows + (head * kGroupHeads + in_group) * kHeadDim;
-      const int part = ((token * S::kUnits + unit) * kGroupHeads + in_group) * (kHeadDim + 2);
+      const int token = column / H::kGroupHeads, in_group = column % H::kGroupHeads;
+      const int row = token * H::kQueryRows + (head * H::kGroupHeads + in_group) * H::kHeadDim;
+      const int part = ((token * S::kUnits + unit) * H::kGroupHeads + in_group) * (H::kHeadDim + 2);
       const float sum = sums[g][k];
 #pragma unroll
-      for (int f = 0; f < HeadGroup::kFragments; ++f) {
+      for (int f = 0; f < HeadGroup<H>::kFragments; ++f) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int dim = f * 16 + (c.lane >> 2) + half * 8;
           const float value = values[g][f][half * 2 + k];
-          if (kPaddedHead > kHeadDim && dim >= kHeadDim) continue;
+          if (H::kPaddedHead > H::kHeadDim && dim >= H::kHeadDim) continue;
           if constexpr (S::kSplits == 1)
             publish<Element>(c, out, row + dim, divide<Element>(value, sum));
           else publish<Fp32>(c, out, part + dim, value);
         }
       }
       if (S::kSplits > 1 && c.lane < 4) {
-        publish<Fp32>(c, out, part + kHeadDim, sum > 0 ? tops[g][k] * kLn2 : -INFINITY);
-        publish<Fp32>(c, out, part + kHeadDim + 1, sum);
+        publish<Fp32>(c, out, part + H::kHeadDim, sum > 0 ? tops[g][k] * kLn2 : -INFINITY);
+        publish<Fp32>(c, out, part + H::kHeadDim + 1, sum);
       }
     }
   }
@@ -274,18 +281,19 @@ __device__ __forceinline__ void attend_unit(Prompt& c, int unit, int first_colum
 template <class S, class Heads, class Cache = OfLayer>
 __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page out,
                                        Cache cache = {}) {
+  using H = HeadsOf<S>;
   int stride;
   const u16* queries = append<S>(c, heads, cache, stride);
   join(c);
   // Warps of a block have columns side by side of one head: they read the same rows. The last
   // tokens, which see most, come first.
   constexpr int kBlockColumns = PromptHeads::kColumns * kConsumerWarps;
-  const int blocks = ceil_div(c.tokens * kGroupHeads, kBlockColumns);
+  const int blocks = ceil_div(c.tokens * H::kGroupHeads, kBlockColumns);
 #pragma unroll 1
   for (int i = c.sm; i < S::kUnits * blocks; i += kSMs) {
     const int first =
         (blocks - 1 - i / S::kUnits) * kBlockColumns + c.warp * PromptHeads::kColumns;
-    if (first < c.tokens * kGroupHeads)
+    if (first < c.tokens * H::kGroupHeads)
       attend_unit<S>(c, i % S::kUnits, first, queries, stride, out, cache);
   }
   join(c);
@@ -295,16 +303,18 @@ __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page 
 // combine.cuh do: each the splits that it has, and then all of them.
 template <class S>
 __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out) {
+  using H = HeadsOf<S>;
   constexpr int kLanes = lanes_for(S::kSplits), kOfLane = ceil_div(S::kSplits, kLanes);
-  constexpr int kStride = kHeadDim + 2;
+  constexpr int kStride = H::kHeadDim + 2;
   const float* parts = reinterpret_cast<const float*>(c.values<Fp32>(in));
 #pragma unroll 1
-  for (int i = c.sm * kConsumerWarps + c.warp; i < c.tokens * kHeads; i += kSMs * kConsumerWarps) {
-    const int token = i / kHeads, head = i % kHeads;
-    const float* part = parts + (size_t(token * kKVHeads + head / kGroupHeads) * S::kSplits *
-                                     kGroupHeads + head % kGroupHeads) * kStride;
+  for (int i = c.sm * kConsumerWarps + c.warp; i < c.tokens * H::kHeads;
+       i += kSMs * kConsumerWarps) {
+    const int token = i / H::kHeads, head = i % H::kHeads;
+    const float* part = parts + (size_t(token * H::kKVHeads + head / H::kGroupHeads) * S::kSplits *
+                                     H::kGroupHeads + head % H::kGroupHeads) * kStride;
     auto of_split = [&](int split, int at) {
-      return split < S::kSplits ? part[size_t(split) * kGroupHeads * kStride + at] : 0.0f;
+      return split < S::kSplits ? part[size_t(split) * H::kGroupHeads * kStride + at] : 0.0f;
     };
     // The lane's splits: their maxima and sums, and from them their scales.
     float max[kOfLane], own[kOfLane], scale[kOfLane], top = -INFINITY, sum = 0;
@@ -312,8 +322,8 @@ __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out
     for (int s = 0; s < kOfLane; ++s) {
       const int split = c.lane + s * kLanes;
       const bool has = c.lane < kLanes && split < S::kSplits;
-      max[s] = has ? of_split(split, kHeadDim) : -INFINITY;
-      own[s] = has ? of_split(split, kHeadDim + 1) : 0.0f;
+      max[s] = has ? of_split(split, H::kHeadDim) : -INFINITY;
+      own[s] = has ? of_split(split, H::kHeadDim + 1) : 0.0f;
       top = fmaxf(top, max[s]);
     }
 #pragma unroll
@@ -327,8 +337,8 @@ __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1) sum += shuffle_xor(sum, offset);
     sum = shuffle(sum, 0);
-    for (int first = 0; first < kHeadDim; first += 32) {
-      const int dim = min(first + c.lane, kHeadDim - 1);
+    for (int first = 0; first < H::kHeadDim; first += 32) {
+      const int dim = min(first + c.lane, H::kHeadDim - 1);
       float value[kLanes];  // of each lane of combine.cuh
 #pragma unroll
       for (int lane = 0; lane < kLanes; ++lane) {
@@ -343,8 +353,8 @@ __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out
 #pragma unroll
         for (int lane = 0; lane < kLanes; lane += 2 * offset) value[lane] += value[lane + offset];
       }
-      if (first + c.lane < kHeadDim)
-        publish<Element>(c, out, i * kHeadDim + dim, divide<Element>(value[0], sum));
+      if (first + c.lane < H::kHeadDim)
+        publish<Element>(c, out, i * H::kHeadDim + dim, divide<Element>(value[0], sum));
     }
   }
   join(c);

@@ -145,16 +145,16 @@ __device__ inline void linear(Out* y, int rows, Packed matrix, int columns, cons
 
 // Rotates the rows of q or k and rounds them: in a head, rows 2j and 2j+1 are the pair that turns
 // by angle j and grows by the scale. Those from kPairs on stay as they are.
-template <int kPairs = kHeadDim / 2, class In>
+template <int kPairs = kHeadDim / 2, int kDims = kHeadDim, class In>
 __device__ inline void rope(Bits* out, const In* y, int rows, const float* inv_freq, int position,
                             float scale = 1) {
   const int row = grid_index();
   if (row >= rows) return;
-  if (row % kHeadDim / 2 >= kPairs) {
+  if (row % kDims / 2 >= kPairs) {
     put(out, row, at(y, row));
     return;
   }
-  const float angle = float(position) * inv_freq[row % kHeadDim / 2];
+  const float angle = float(position) * inv_freq[row % kDims / 2];
   const float even = at(y, row & ~1), odd = at(y, row | 1);
   put(out, row, scale * (row % 2 == 0 ? even * cosf(angle) - odd * sinf(angle)
                                       : odd * cosf(angle) + even * sinf(angle)));

@@ -64,12 +64,14 @@ struct Turns {
   }
 
   // The visible cache rows below the position, of a unit of S that this SM owns in a layer. With
-  // several sequences each has its own position. `cache` is the layer's number in the cache arena.
-  template <class S, class C>
-  __device__ __forceinline__ void cache(C& c, int layer, int position, int cache) {
+  // several sequences each has its own position. `cache` is the layer's number in the cache arena,
+  // or the byte at which its cache begins.
+  template <class S, class C, class Cache>
+  __device__ __forceinline__ void cache(C& c, int layer, int position, Cache cache) {
+    using H = HeadsOf<S>;
     if (!now()) return;
     fills_for<S>(c, layer);
-    constexpr int kShareBytes = S::kShareRows / kCacheRows * kCacheBlockBytes;
+    constexpr int kShareBytes = S::kShareRows / kCacheRows * H::kCacheBlockBytes;
     const Tiles mine = units_of<S>(c.sm, layer);
     if (unit >= mine.count() * kUnitPasses<S>) return;
     const int own = mine.begin + unit / kUnitPasses<S>;
@@ -81,12 +83,12 @@ struct Turns {
     if (chunks <= 0) return;
     rows = true;
     const u8* head = c.launch.cache + cache_of(u, cache);
-    next = {head + size_t(u.first_row(0) / kCacheRows) * kCacheBlockBytes,
+    next = {head + size_t(u.first_row(0) / kCacheRows) * H::kCacheBlockBytes,
             chunks,
-            u.skipped(0) / kCacheRows * kCacheBlockBytes,
+            u.skipped(0) / kCacheRows * H::kCacheBlockBytes,
             kShareBytes,
             kShareBytes * S::kSplits,
-            ceil_div(u.skipped(chunks - 1) + u.rows(chunks - 1), kCacheRows) * kCacheBlockBytes,
+            ceil_div(u.skipped(chunks - 1) + u.rows(chunks - 1), kCacheRows) * H::kCacheBlockBytes,
             kShareBytes,
             kShareBytes};
   }

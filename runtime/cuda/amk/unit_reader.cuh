@@ -11,35 +11,24 @@
 
 namespace amk {
 
-constexpr int kHeadQuads = kHeadDim / 4;
-constexpr int kUnitHeads = kGroupHeads + 2;  // of a token: q of the group, k and v
-constexpr int kUnitQuads = kUnitHeads * kHeadQuads;
-constexpr int kPassQuads = kSequenceRows * kUnitQuads;  // of all rows, one after the other
-// elements from head to head, so that a fragment's lanes meet no bank twice
-constexpr int kQueryStride = kPaddedHead + 16;
-static_assert(kHeadDim % 4 == 0, "four words are read at a time");
-constexpr int kNormedQuads = kNormedRows / 4;
-// k and v of this step as they are published, before they are rounded to integers
-constexpr int kGivenRowBytes = kQuantisedCache ? 2 * kPaddedHead * Element::kBytes : 0;
-static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kGivenRowBytes + kCacheBlockBytes,
-              "q of a group and a block of the cache");
-
 // A quad of a unit: for a token of its sequence, q of the group comes first, then k, then v. A quad
 // past the end belongs to no token.
+template <class H>
 struct UnitQuad {
   u32 token, quad;
   __device__ __forceinline__ bool is_there() const {
-    return token < u32(kSequenceRows) && quad < u32(kUnitQuads);
+    return token < u32(kSequenceRows) && quad < u32(H::kUnitQuads);
   }
-  __device__ __forceinline__ bool is_query() const { return quad < kGroupHeads * kHeadQuads; }
+  __device__ __forceinline__ bool is_query() const { return quad < H::kGroupHeads * H::kHeadQuads; }
 };
 
 // Index in the qkv vectors of a sequence's tokens of a quad's first word.
-__device__ __forceinline__ int unit_word(int head, const UnitQuad& q) {
-  const int e = q.quad * 4, row = e - kGroupHeads * kHeadDim;
-  return q.token * kTokenRows + (q.is_query()     ? head * kGroupHeads * kHeadDim + e
-                                  : row < kHeadDim ? k_row(head) + row
-                                                   : v_row(head) + row - kHeadDim);
+template <class H>
+__device__ __forceinline__ int unit_word(int head, const UnitQuad<H>& q) {
+  const int e = q.quad * 4, row = e - H::kGroupHeads * H::kHeadDim;
+  return q.token * H::kTokenRows + (q.is_query()     ? head * H::kGroupHeads * H::kHeadDim + e
+                                  : row < H::kHeadDim ? H::k_row(head) + row
+                                                   : H::v_row(head) + row - H::kHeadDim);
 }
 
 // Which quads of its unit a thread reads, and what it does with them once they have arrived.
@@ -48,15 +37,16 @@ struct UnitReader;
 
 template <class S>
 struct UnitReader<S, PlainHeads> {
-  static constexpr int kQuads = ceil_div(kPassQuads, kConsumers);  // of a thread
+  using H = HeadsOf<S>;
+  static constexpr int kQuads = ceil_div(H::kPassQuads, kConsumers);  // of a thread
 
   template <class C>
   __device__ __forceinline__ UnitReader(C&, const PlainHeads&, const Unit<S>) {}
   // The i-th quad that a thread reads of a unit. With several rows, queries come first, and then
   // keys and values with those of different tokens interleaved: what neighbouring lanes write to a
   // block of the cache is then in different banks.
-  __device__ static __forceinline__ UnitQuad quad(int tid, int i) {
-    constexpr u32 kQueries = kGroupHeads * kHeadQuads, kRows = kSequenceRows;  // of a token
+  __device__ static __forceinline__ UnitQuad<H> quad(int tid, int i) {
+    constexpr u32 kQueries = H::kGroupHeads * H::kHeadQuads, kRows = kSequenceRows;  // of a token
     if (u32(tid) >= kConsumers) __builtin_unreachable();
     const u32 n = u32(tid) + i * kConsumers;
     if (kRows == 1) return {0, n};
@@ -83,13 +73,14 @@ struct UnitReader<S, PlainHeads> {
 // that would take too many registers.
 template <class S>
 struct UnitReader<S, NormedHeads> {
+  using H = HeadsOf<S>;
   // that share a head
-  static constexpr int kLanes = kHeadQuads < 32 ? power_of_two_from(kHeadQuads) : 32;
+  static constexpr int kLanes = H::kHeadQuads < 32 ? power_of_two_from(H::kHeadQuads) : 32;
   // quads of a lane in one head
-  static constexpr int kOfHead = ceil_div(kHeadQuads, kLanes);
+  static constexpr int kOfHead = ceil_div(H::kHeadQuads, kLanes);
   // heads that the block takes in a round
   static constexpr int kAtOnce = kConsumers / kLanes;
-  static constexpr int kPassHeads = kSequenceRows * kUnitHeads;
+  static constexpr int kPassHeads = kSequenceRows * H::kUnitHeads;
   static constexpr int kTurns = ceil_div(kPassHeads, kAtOnce);
   static constexpr int kQuads = kTurns * kOfHead;
   static constexpr bool kEarly = kSequenceRows == 1;
@@ -119,25 +110,25 @@ struct UnitReader<S, NormedHeads> {
     return tid / kLanes + i / kOfHead * kAtOnce;
   }
   __device__ static __forceinline__ int token(int tid, int i) {
-    return kSequenceRows > 1 ? min(of_all(tid, i) / kUnitHeads, kSequenceRows - 1) : 0;
+    return kSequenceRows > 1 ? min(of_all(tid, i) / H::kUnitHeads, kSequenceRows - 1) : 0;
   }
   __device__ static __forceinline__ int head(int tid, int i) {
-    return of_all(tid, i) - token(tid, i) * kUnitHeads;
+    return of_all(tid, i) - token(tid, i) * H::kUnitHeads;
   }
   __device__ static __forceinline__ int in_head(int tid, int i) {
     return tid % kLanes + i % kOfHead * kLanes;
   }
-  __device__ static __forceinline__ UnitQuad quad(int tid, int i) {
-    const bool real = of_all(tid, i) < kPassHeads && in_head(tid, i) < kHeadQuads;
+  __device__ static __forceinline__ UnitQuad<H> quad(int tid, int i) {
+    const bool real = of_all(tid, i) < kPassHeads && in_head(tid, i) < H::kHeadQuads;
     if (!real) return {u32(kSequenceRows), 0};
-    return {u32(token(tid, i)), u32(head(tid, i) * kHeadQuads + in_head(tid, i))};
+    return {u32(token(tid, i)), u32(head(tid, i) * H::kHeadQuads + in_head(tid, i))};
   }
 
   template <class C>
   __device__ __forceinline__ UnitReader(C& c, const NormedHeads& heads, const Unit<S> u) {
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) {
-      const bool normed = head(c.tid, i) <= kGroupHeads && in_head(c.tid, i) < kHeadQuads;
+      const bool normed = head(c.tid, i) <= H::kGroupHeads && in_head(c.tid, i) < H::kHeadQuads;
       const auto of_quad = [&](const u8* q, const u8* k) {
         const u8* at = of_head<S>(q, k, u, head(c.tid, i));
         return normed ? load_constant_8(at + in_head(c.tid, i) * 8) : make_uint2(0, 0);
@@ -151,7 +142,7 @@ struct UnitReader<S, NormedHeads> {
 
   template <class C>
   __device__ static __forceinline__ Factors factors_of(C& c, const Weights& w, int of, int i) {
-    const int pair = min(in_head(c.tid, i), kHeadQuads - 1) * 2;
+    const int pair = min(in_head(c.tid, i), H::kHeadQuads - 1) * 2;
     const float2 first = turn_of<S>(c, of, pair), second = turn_of<S>(c, of, pair + 1);
     Factors f;
     f.by[0] = gained(w.gain.x, first);
@@ -171,13 +162,13 @@ struct UnitReader<S, NormedHeads> {
   }
 
   // A poll of what this thread reads of all of q and k of a token, and the squares of it.
-  static constexpr int kOfAll = ceil_div(kNormedQuads, kConsumers);
+  static constexpr int kOfAll = ceil_div(H::kNormedQuads, kConsumers);
   template <class C>
   __device__ static __forceinline__ auto poll_of_all(C& c, const NormedHeads& heads, int token) {
     return quad_poll<kOfAll>(page_copy(c, heads.in),
-                             [tid = c.tid, first = token * kTokenRows](int i) {
+                             [tid = c.tid, first = token * H::kTokenRows](int i) {
                                const int quad = tid + i * kConsumers;
-                               return quad < kNormedQuads ? first + quad * 4 : -1;
+                               return quad < H::kNormedQuads ? first + quad * 4 : -1;
                              });
   }
   template <class Poll>
@@ -185,7 +176,7 @@ struct UnitReader<S, NormedHeads> {
     OfBoth squares = {};
 #pragma unroll
     for (int i = 0; i < kOfAll; ++i) {
-      const bool is_query = (tid + i * kConsumers) * 4 < kQueryRows;
+      const bool is_query = (tid + i * kConsumers) * 4 < H::kQueryRows;
       (is_query ? squares.q : squares.k) += squares_of(all.pairs(i));
     }
     return squares;
@@ -211,7 +202,7 @@ struct UnitReader<S, NormedHeads> {
         for (int turn = 0; turn < kTurns; ++turn) {
           const int i = turn * kOfHead;
           if (this->token(c.tid, i) == token)
-            inverse_of_all[turn] = head(c.tid, i) < kGroupHeads ? inverse.q : inverse.k;
+            inverse_of_all[turn] = head(c.tid, i) < H::kGroupHeads ? inverse.q : inverse.k;
         }
       }
     }
@@ -230,9 +221,9 @@ struct UnitReader<S, NormedHeads> {
     if constexpr (S::kWholeNorm && kSequenceRows > 1) {
       return inverse_of_all[i / kOfHead];
     } else if constexpr (S::kWholeNorm) {
-      return head(tid, i) < kGroupHeads ? all.q : all.k;
+      return head(tid, i) < H::kGroupHeads ? all.q : all.k;
     } else {
-      return inverse_rms<S, kHeadDim>(sum_of_head(own));
+      return inverse_rms<S, H::kHeadDim>(sum_of_head(own));
     }
   }
 
@@ -251,7 +242,7 @@ struct UnitReader<S, NormedHeads> {
       if constexpr (S::kNormCentred) {
 #pragma unroll
         for (int i = first; i < first + kOfHead; ++i) mean += sum_of(words.pairs(i));
-        mean = sum_of_head(mean) * (1.0f / kHeadDim);
+        mean = sum_of_head(mean) * (1.0f / H::kHeadDim);
       }
       float2 rotated[kOfHead][2];
 #pragma unroll
@@ -259,13 +250,13 @@ struct UnitReader<S, NormedHeads> {
         const uint2 x = words.pairs(i);
         const float2 a = less(pair_of(x.x), mean), b = less(pair_of(x.y), mean);
         // a lane without elements has none that differ from the mean
-        if (!S::kNormCentred || in_head(c.tid, i) < kHeadQuads)
+        if (!S::kNormCentred || in_head(c.tid, i) < H::kHeadQuads)
           own += fmaf(b.y, b.y, fmaf(b.x, b.x, sum_of_products(a.x, a.x, a.y, a.y)));
         rotated[i - first][0] = rotate(a, by[i - first].by[0]);
         rotated[i - first][1] = rotate(b, by[i - first].by[1]);
       }
       const float inverse = inverse_of(c.tid, first, own, all);
-      const bool is_value = head(c.tid, first) > kGroupHeads;
+      const bool is_value = head(c.tid, first) > H::kGroupHeads;
 #pragma unroll
       for (int i = first; i < first + kOfHead; ++i) {
         const float2 a = finished(rotated[i - first][0], inverse, by[i - first], 0);
@@ -303,9 +294,10 @@ struct UnitReader<S, NormedHeads> {
 // Stores four elements of a k or v row where the cache has them: `head` is the first byte of a
 // head's rows, or of the block that stands in for them. From dim to dim of four, values lie 64
 // bytes apart, and pairs of keys 8.
+template <class H>
 __device__ __forceinline__ void store_row(u8* head, u32 row, u32 dim, bool is_value, uint2 four) {
   static_assert(kCacheFragments, "the order of fragments");
-  u8* at = head + cache_offset(row, dim, is_value);
+  u8* at = head + cache_offset<H>(row, dim, is_value);
   if (is_value) {
     constexpr int kNext = 4 * 8 * sizeof(u16);
     *reinterpret_cast<u16*>(at) = u16(four.x);
@@ -320,32 +312,34 @@ __device__ __forceinline__ void store_row(u8* head, u32 row, u32 dim, bool is_va
 
 // Rounds k and v, which are one after the other, to integers, and puts them and their scales where
 // a block, or several in a row, have row `row`. A warp does it, with both under way at once.
+template <class H>
 __device__ __forceinline__ void quantise_row(u8* block, int row, const u16* given, int lane) {
   u32 of_k = 0, of_v = 0;
-  for (int d = lane; d < kHeadDim; d += 32) {
+  for (int d = lane; d < H::kHeadDim; d += 32) {
     of_k = larger_magnitude(of_k, Element::to_float(given[d]));
-    of_v = larger_magnitude(of_v, Element::to_float(given[kHeadDim + d]));
+    of_v = larger_magnitude(of_v, Element::to_float(given[H::kHeadDim + d]));
   }
   const RowQuantiser keys(largest_of_warp(of_k)), values(largest_of_warp(of_v));
-  for (int d = lane; d < kHeadDim; d += 32) {
-    block[cache_offset(row, d, false)] = keys(Element::to_float(given[d]));
-    block[cache_offset(row, d, true)] = values(Element::to_float(given[kHeadDim + d]));
+  for (int d = lane; d < H::kHeadDim; d += 32) {
+    block[cache_offset<H>(row, d, false)] = keys(Element::to_float(given[d]));
+    block[cache_offset<H>(row, d, true)] = values(Element::to_float(given[H::kHeadDim + d]));
   }
   if (lane == 0) {
-    store_scale(block, row, false, keys.scale);
-    store_scale(block, row, true, values.scale);
+    store_scale<H>(block, row, false, keys.scale);
+    store_scale<H>(block, row, true, values.scale);
   }
   warp_sync();
 }
 
 // Copies row `in_block` of a block to where a head has row `row`. A block does it.
+template <class H>
 __device__ __forceinline__ void copy_row(u8* head, int row, const u8* block, int in_block,
                                          int tid) {
-  for (int e = tid; e < 2 * kHeadDim; e += kConsumers) {
-    const int dim = e % kHeadDim;
-    const bool is_value = e >= kHeadDim;
-    const int from = cache_offset(in_block, dim, is_value);
-    const int to = cache_offset(row, dim, is_value);
+  for (int e = tid; e < 2 * H::kHeadDim; e += kConsumers) {
+    const int dim = e % H::kHeadDim;
+    const bool is_value = e >= H::kHeadDim;
+    const int from = cache_offset<H>(in_block, dim, is_value);
+    const int to = cache_offset<H>(row, dim, is_value);
     if constexpr (kQuantisedCache) {
       head[to] = block[from];
     } else {
@@ -353,8 +347,8 @@ __device__ __forceinline__ void copy_row(u8* head, int row, const u8* block, int
     }
   }
   if (kQuantisedCache && tid == 0) {
-    *reinterpret_cast<u32*>(head + scale_offset(row)) =
-        *reinterpret_cast<const u32*>(block + scale_offset(in_block));
+    *reinterpret_cast<u32*>(head + scale_offset<H>(row)) =
+        *reinterpret_cast<const u32*>(block + scale_offset<H>(in_block));
   }
 }
 

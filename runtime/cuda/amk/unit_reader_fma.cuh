@@ -7,9 +7,6 @@
 
 namespace amk {
 
-// What a unit reads of a token: q of the group, and this step's k and v, which are one row.
-constexpr int kUnitRow = kGroupHeads * kHeadDim, kTokenFloats = kUnitRow + 2 * kHeadDim;
-
 // Where a unit's q, k and v are stored: a compact scratch keeps narrower values in `vector`, and
 // has `unit` for them.
 constexpr int kUnitFloats =
@@ -25,9 +22,10 @@ __device__ __forceinline__ CacheElement::Bits cache_bits(const u8* row, int dim)
 }
 
 // How this step's k or v, a row of floats, is quantised: by its largest magnitude. A warp calls it.
+template <class H>
 __device__ __forceinline__ RowQuantiser quantiser_of(const float* row, int lane) {
   u32 own = 0;
-  for (int d = lane; d < kHeadDim; d += 32) own = larger_magnitude(own, row[d]);
+  for (int d = lane; d < H::kHeadDim; d += 32) own = larger_magnitude(own, row[d]);
   return RowQuantiser(largest_of_warp(own));
 }
 
@@ -43,19 +41,19 @@ __device__ __forceinline__ float own_value(float v, const RowQuantiser& quantise
 
 // Puts k and v, floats that are one after the other, where a head or a block has a row. A block
 // does it.
-template <class C>
+template <class H, class C>
 __device__ __forceinline__ void put_row(C& c, u8* head, int row, const float* k_new) {
   if constexpr (kQuantisedCache) {
     if (c.warp > 1) return;
     const bool is_value = c.warp == 1;
-    const float* from = k_new + is_value * kHeadDim;
-    const RowQuantiser quantise = quantiser_of(from, c.lane);
-    for (int d = c.lane; d < kHeadDim; d += 32)
-      head[cache_offset(row, d, is_value)] = quantise(from[d]);
-    if (c.lane == 0) store_scale(head, row, is_value, quantise.scale);
+    const float* from = k_new + is_value * H::kHeadDim;
+    const RowQuantiser quantise = quantiser_of<H>(from, c.lane);
+    for (int d = c.lane; d < H::kHeadDim; d += 32)
+      head[cache_offset<H>(row, d, is_value)] = quantise(from[d]);
+    if (c.lane == 0) store_scale<H>(head, row, is_value, quantise.scale);
   } else {
-    for (int e = c.tid; e < 2 * kHeadDim; e += kConsumers) {
-      const int at = cache_offset(row, e % kHeadDim, e >= kHeadDim);
+    for (int e = c.tid; e < 2 * H::kHeadDim; e += kConsumers) {
+      const int at = cache_offset<H>(row, e % H::kHeadDim, e >= H::kHeadDim);
       *reinterpret_cast<CacheElement::Bits*>(head + at) = CacheElement::from_float(k_new[e]);
     }
   }
@@ -71,27 +69,28 @@ struct UnitReader;
 
 template <class S>
 struct UnitReader<S, PlainHeads> {
+  using H = HeadsOf<S>;
   template <class C>
   __device__ static __forceinline__ void fill(C& c, const PlainHeads heads, const Unit<S> u,
                                               int token, float* q) {
-    constexpr int kAtOnce = ceil_div(kTokenFloats, kConsumers) < 8
-                                ? ceil_div(kTokenFloats, kConsumers)
+    constexpr int kAtOnce = ceil_div(H::kTokenFloats, kConsumers) < 8
+                                ? ceil_div(H::kTokenFloats, kConsumers)
                                 : 8;
-    const int head = u.head(), before = token * kTokenRows;
+    const int head = u.head(), before = token * H::kTokenRows;
 #pragma unroll 1
-    for (int first = c.tid; first < kTokenFloats; first += kAtOnce * kConsumers) {
+    for (int first = c.tid; first < H::kTokenFloats; first += kAtOnce * kConsumers) {
       auto words = word_poll<Element, kAtOnce>(page_copy(c, heads.in), [=](int i) {
-        const int e = first + i * kConsumers, row = e - kUnitRow;
-        if (e >= kTokenFloats) return -1;
-        return before + (row < 0          ? head * kUnitRow + e
-                         : row < kHeadDim ? k_row(head) + row
-                                          : v_row(head) + row - kHeadDim);
+        const int e = first + i * kConsumers, row = e - H::kUnitRow;
+        if (e >= H::kTokenFloats) return -1;
+        return before + (row < 0          ? head * H::kUnitRow + e
+                         : row < H::kHeadDim ? H::k_row(head) + row
+                                          : H::v_row(head) + row - H::kHeadDim);
       });
       poll_all(c, words);
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const int e = first + i * kConsumers;
-        if (e < kTokenFloats) q[e] = words.value(i);
+        if (e < H::kTokenFloats) q[e] = words.value(i);
       }
     }
   }
@@ -103,6 +102,7 @@ struct UnitReader<S, PlainHeads> {
 // kernels for one token and for several agree.
 template <class S>
 struct UnitReader<S, NormedHeads> {
+  using H = HeadsOf<S>;
   // What this thread has of the squares of all of q and of all of k.
   template <class C>
   __device__ static __forceinline__ OfBoth squares_of_all(C& c, const NormedHeads heads,
@@ -110,15 +110,15 @@ struct UnitReader<S, NormedHeads> {
     constexpr int kAtOnce = 8;
     OfBoth squares = {};
 #pragma unroll 1
-    for (int first = c.tid; first < kNormedRows; first += kAtOnce * kConsumers) {
+    for (int first = c.tid; first < H::kNormedRows; first += kAtOnce * kConsumers) {
       auto words = word_poll<Element, kAtOnce>(page_copy(c, heads.in), [first, token](int i) {
         const int row = first + i * kConsumers;
-        return row < kNormedRows ? token * kTokenRows + row : -1;
+        return row < H::kNormedRows ? token * H::kTokenRows + row : -1;
       });
       poll_all(c, words);
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        const bool is_query = first + i * kConsumers < kQueryRows;
+        const bool is_query = first + i * kConsumers < H::kQueryRows;
         float& of = is_query ? squares.q : squares.k;
         of = fmaf(words.value(i), words.value(i), of);
       }
@@ -137,48 +137,48 @@ struct UnitReader<S, NormedHeads> {
   // or those of all.
   __device__ static __forceinline__ float inverse_of(int head, float own, const OfBoth& all) {
     if constexpr (S::kWholeNorm) {
-      return head < kGroupHeads ? all.q : all.k;
+      return head < H::kGroupHeads ? all.q : all.k;
     } else {
-      return inverse_rms<S, kHeadDim>(sum_of_head(own));
+      return inverse_rms<S, H::kHeadDim>(sum_of_head(own));
     }
   }
 
   template <class C>
   __device__ static __forceinline__ void fill(C& c, const NormedHeads heads, const Unit<S> u,
                                               int token, float* q) {
-    constexpr int kWords = ceil_div(kHeadDim, 32);
+    constexpr int kWords = ceil_div(H::kHeadDim, 32);
     OfBoth all = {};
     if constexpr (S::kWholeNorm) all = inverse_rms_of_block<S>(c, squares_of_all(c, heads, token));
 #pragma unroll 1
-    for (int h = c.warp; h < kGroupHeads + 2; h += kConsumerWarps) {
-      const bool is_value = h > kGroupHeads;
-      const int first = h < kGroupHeads ? (u.head() * kGroupHeads + h) * kHeadDim
-                        : is_value      ? v_row(u.head())
-                                        : k_row(u.head());
+    for (int h = c.warp; h < H::kGroupHeads + 2; h += kConsumerWarps) {
+      const bool is_value = h > H::kGroupHeads;
+      const int first = h < H::kGroupHeads ? (u.head() * H::kGroupHeads + h) * H::kHeadDim
+                        : is_value      ? H::v_row(u.head())
+                                        : H::k_row(u.head());
       const u8* gain = of_head<S>(heads.q_gain, heads.k_gain, u, h);
       const u8* bias = of_head<S>(heads.q_shift, heads.k_shift, u, h);
       auto words = word_poll<Element, kWords>(
-          page_copy(c, heads.in), [lane = c.lane, at = token * kTokenRows + first](int i) {
+          page_copy(c, heads.in), [lane = c.lane, at = token * H::kTokenRows + first](int i) {
             const int d = lane + i * 32;
-            return d < kHeadDim ? at + d : -1;
+            return d < H::kHeadDim ? at + d : -1;
           });
       poll_all(c, words);
       float mean = 0, own = 0;
       if constexpr (S::kNormCentred) {
 #pragma unroll
         for (int i = 0; i < kWords; ++i) mean += words.value(i);
-        mean = sum_of_head(mean) * (1.0f / kHeadDim);
+        mean = sum_of_head(mean) * (1.0f / H::kHeadDim);
       }
 #pragma unroll
       for (int i = 0; i < kWords; ++i) {
         const float v = words.value(i) - mean;
-        if (!S::kNormCentred || c.lane + i * 32 < kHeadDim) own = fmaf(v, v, own);
+        if (!S::kNormCentred || c.lane + i * 32 < H::kHeadDim) own = fmaf(v, v, own);
       }
       const float inverse = inverse_of(h, own, all);
 #pragma unroll
       for (int i = 0; i < kWords; ++i) {
         const int d = c.lane + i * 32;
-        const bool real = d < kHeadDim;
+        const bool real = d < H::kHeadDim;
         float v = 0;
         if (real && !is_value) {
           v = (words.value(i) - mean) * inverse;
@@ -189,7 +189,7 @@ struct UnitReader<S, NormedHeads> {
         const float other = shuffle_xor(v, 1);
         const float2 turn = real ? turn_of<S>(c, token, d / 2) : make_float2(0, 0);
         const float turned = rotated(d & 1, v, other, turn.x, turn.y);
-        if (real) q[h * kHeadDim + d] = is_value ? words.value(i) : rounded<Element>(turned);
+        if (real) q[h * H::kHeadDim + d] = is_value ? words.value(i) : rounded<Element>(turned);
       }
     }
   }
