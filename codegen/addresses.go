@@ -164,17 +164,20 @@ func unique(taken map[string]bool, name string, b *ir.Buffer) string {
 	return name
 }
 
-// placeCaches numbers the caches of the arena, which are all of one size.
+// placeCaches numbers the caches of the arena, and notes where each begins if they are of several sizes.
 func (b *builder) placeCaches() error {
 	b.caches = map[int][]int{}
 	places, size := ir.CacheArena(b.p)
+	differ := b.p.Model.StatesDiffer()
 	for n, pl := range places {
 		buf := &b.p.Buffers[pl.Buffer]
-		if each := size / len(places); pl.Bytes != places[0].Bytes || pl.Offset != n*each {
+		if each := size / len(places); !differ && (pl.Bytes != places[0].Bytes || pl.Offset != n*each) {
 			return diag.Errorf(codeStructure, "buffer "+buf.Name,
 				"takes %d bytes, and others do not: want caches of one size", pl.Bytes)
 		}
-		b.caches[pl.Buffer] = append(b.caches[pl.Buffer], n)
+		if b.caches[pl.Buffer] = append(b.caches[pl.Buffer], n); differ {
+			b.cacheAt = append(b.cacheAt, pl.Offset)
+		}
 	}
 	return nil
 }
@@ -265,14 +268,14 @@ func (b *builder) placePages() error {
 }
 
 // samePage is the constant of a family of the name of the k-th buffer that comes before it, where layers differ in the
-// length of a vector and all have it on one page; or "".
+// length of a vector and its members lie on the same pages whatever their length; or "".
 func (b *builder) samePage(k int) string {
 	buf := &b.p.Buffers[k]
 	if len(b.p.Model.Kinds) == 0 {
 		return ""
 	}
 	for i := range k {
-		if of := &b.p.Buffers[i]; of.Name == buf.Name && len(of.Pages) == 1 && slices.Equal(of.Pages, buf.Pages) &&
+		if of := &b.p.Buffers[i]; of.Name == buf.Name && slices.Equal(of.Pages, buf.Pages) &&
 			!slices.Equal(of.Shape, buf.Shape) {
 			return b.vectors[i]
 		}

@@ -65,7 +65,7 @@ func (b *builder) classify(s *ir.Stage) (*kernel.Body, error) {
 // findFacts finds those of the model and of the pass.
 func (b *builder) findFacts() {
 	m := &b.p.Model
-	b.facts = &kernel.Facts{Hidden: m.Hidden, LayerFacts: *m.Of(0), Vocab: m.Vocab,
+	b.facts = &kernel.Facts{Hidden: m.Hidden, LayerFacts: *m.Of(0), HeadsDiffer: m.HeadsDiffer(), Vocab: m.Vocab,
 		SMs: b.p.Target.SMs, Pass: b.pass,
 		CacheBlocks: knobs.ChunkBytes.Of(&b.p.Config) / b.cacheBytes(16),
 		Names:       kernel.NamesBy(b.named)}
@@ -88,6 +88,8 @@ func (b *builder) stageOf(s *ir.Stage, kind *kernel.Body, at site) *kernel.Stage
 		Signal: s.Signal, Holds: b.readings[s].holds, ReadsHeld: b.readings[s].held, Resident: b.readsResidual(s),
 		NextOnSM: b.token}
 	b.facts.LayerFacts = *b.p.FactsOf(s, at.loop) // of the stage in hand
+	f := b.facts
+	k.OwnHeads, k.Heads, k.KVHeads, k.HeadDim = f.HeadsDiffer, f.Heads, f.KVHeads, f.HeadDim
 	kind.Read(k, s.Ops)
 	if kind.Derive != nil {
 		kind.Derive(b.facts, k)
@@ -103,6 +105,27 @@ func (b *builder) stageOf(s *ir.Stage, kind *kernel.Body, at site) *kernel.Stage
 		k.SplitK, _ = b.splitK(s, at)
 	}
 	return k
+}
+
+// checkLayers refuses a stage that depends on heads and runs in layers that differ in them: it has the heads of the
+// first.
+func (b *builder) checkLayers(s *ir.Stage, at site) error {
+	if !slices.ContainsFunc(s.Ops, func(o ir.Op) bool {
+		return o.Code == ir.ATTENTION || o.Code == ir.AttentionCombine || o.Code == ir.ROPE
+	}) {
+		return nil
+	}
+	first := b.p.FactsOf(s, at.loop)
+	for _, i := range at.indicesOf(s) {
+		layer, _ := s.Layer.At(i)
+		of := b.p.Model.Of(layer)
+		if of.Heads != first.Heads || of.State() != first.State() {
+			return diag.Errorf(codeStructure, "stage "+s.Name, "runs in layer %d with %d heads and %d kv heads of %d "+
+				"elements, and in another with %d, %d and %d; want a stage for each kind of layers", layer, of.Heads,
+				of.KVHeads, of.HeadDim, first.Heads, first.KVHeads, first.HeadDim)
+		}
+	}
+	return nil
 }
 
 // checkPlace holds the distribution of a stage to where the tasks of its body run.

@@ -164,16 +164,33 @@ type cudaData struct {
 	Consume       []string // lines of the consumers' step
 }
 
-// Widths are lines that list the width of the MLP of each layer, if layers differ in that.
-func (d *cudaData) Widths() []string {
-	if len(d.Model.Kinds) == 0 {
-		return nil
+// Sizes are the constants of what layers may differ in, each with lines that list it layer by layer where they do. The
+// constant is that of the layer with most.
+func (d *cudaData) Sizes() []sizeConstant {
+	m, out := &d.Model, []sizeConstant(nil)
+	for _, c := range []struct {
+		name, list string
+		of         func(f *ir.LayerFacts) int
+	}{{"kIntermediate", "kIntermediates", ir.IntermediateOf}, {"kHeads", "kHeadCounts", ir.HeadsOf},
+		{"kKVHeads", "kKVHeadCounts", ir.KVHeadsOf}, {"kHeadDim", "kHeadDims", ir.HeadDimOf}} {
+		size := sizeConstant{Name: c.name, Value: m.Most(c.of), List: c.list}
+		if m.Differ(c.of) {
+			values := make([]string, m.Layers)
+			for layer := range values {
+				values[layer] = itoa(c.of(m.Of(layer)))
+			}
+			size.Lines = list(values)
+		}
+		out = append(out, size)
 	}
-	widths := make([]string, d.Model.Layers)
-	for layer := range widths {
-		widths[layer] = itoa(d.Model.Of(layer).Intermediate)
-	}
-	return list(widths)
+	return out
+}
+
+// A sizeConstant is a size of layers.
+type sizeConstant struct {
+	Name, List string
+	Value      int
+	Lines      []string // of the list; none where all layers have the same
 }
 
 // Headers are the files of the device runtime that megakernel.cu includes besides attention and the stream: those of
@@ -211,6 +228,7 @@ type builder struct {
 	weights  map[int]weightPlace // by buffer, as the maps below
 	offsets  map[int][]int       // of each member, in the weights
 	caches   map[int][]int       // of each member, which cache of the arena it is
+	cacheAt  []int               // where each begins, if they are of several sizes
 	vectors  map[int]string      // constants
 	joins    map[*ir.Stage]joinPlace
 	barriers int             // a step
@@ -256,15 +274,6 @@ func build(p *ir.Program) (*builder, error) {
 	if several != nil {
 		return nil, diag.Errorf(codeStructure, "program", "its pass of %d tokens does not treat all of them alike: %v",
 			pass.NumTokens(), several)
-	}
-	for _, f := range p.Model.Kinds {
-		if first := p.Model.Kinds[0]; f.Heads != first.Heads || f.KVHeads != first.KVHeads ||
-			f.HeadDim != first.HeadDim {
-			return nil, diag.Errorf(codeStructure, "program", "layers differ in heads: there are some of %d heads and "+
-				"%d kv heads of %d elements, and of %d, %d and %d; want the same in all layers, for the kernel has "+
-				"one size of caches (widths of MLPs may differ)", first.Heads, first.KVHeads, first.HeadDim, f.Heads,
-				f.KVHeads, f.HeadDim)
-		}
 	}
 	if err := ir.CheckArch(p.Target.Arch); err != nil {
 		return nil, diag.Errorf(codeStructure, "target "+p.Target.Name, "its arch %v", err)

@@ -16,6 +16,9 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	if err != nil {
 		return err
 	}
+	if err := b.checkLayers(s, at); err != nil {
+		return err
+	}
 	k := b.stageOf(s, kind, at)
 	st, err := b.descriptor(s, kind, k, at, prefix)
 	if err != nil {

@@ -78,8 +78,12 @@ func finishRope(w *productWriter, o *ir.Op) {
 	w.f.numbers = append(w.f.numbers, field{Type: "int", Name: "limit of stage " + w.s.Name, Value: itoa(limit)})
 	by := w.b.rotationOf(o, w.at)
 	table := itoa(limit)
-	if by.number > 0 {
+	differ := w.b.p.Model.Differ(ir.HeadDimOf)
+	if by.number > 0 || differ {
 		table += ", " + itoa(by.number)
+	}
+	if differ {
+		table += ", " + itoa(w.b.facts.HeadDim)
 	}
 	if w.halved {
 		w.fail("rotates after two rows have become one; want %s before", ir.ROPE)

@@ -77,12 +77,12 @@ func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, warps int) er
 func (b *builder) cacheBytes(rows int) int { return cacheBytes(&b.p.Model, rows) }
 
 func cacheBytes(m *ir.Model, rows int) int {
-	return (rows + 15) / 16 * ir.CacheBlock(m.Cache, m.HeadDim)
+	return (rows + 15) / 16 * m.StateBlock()
 }
 
 // checkAttention bounds the heads of a group and the bytes of a chunk of cache rows.
 func (b *builder) checkAttention(s *ir.Stage, k *kernel.Stage) error {
-	m, rows := &b.p.Model, k.ShareRows
+	f, rows := &b.facts.LayerFacts, k.ShareRows
 	slot := knobs.ChunkBytes.Of(&b.p.Config)
 	bytes := b.cacheBytes(rows)
 	switch {
@@ -91,21 +91,21 @@ func (b *builder) checkAttention(s *ir.Stage, k *kernel.Stage) error {
 			"%d cache rows take %d bytes and a ring slot has %d; want whole blocks of 16 rows that fit, or "+
 				"tiling.ring.chunk_bytes of at least %d",
 			rows, bytes, slot, bytes)
-	case m.Heads/max(1, m.KVHeads) > maxGroup:
+	case f.Group() > maxGroup:
 		return diag.Errorf(codeLimit, "stage "+s.Name, "%d query heads a kv head; at most %d are supported",
-			m.Heads/m.KVHeads, maxGroup)
-	case b.usesMMA() && m.HeadDim > maxMMAHead:
+			f.Group(), maxGroup)
+	case b.usesMMA() && f.HeadDim > maxMMAHead:
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"head size %d; with tensor cores at most %d are supported (compile with --dtype fp32, or for a target "+
-				"without them)", m.HeadDim, maxMMAHead)
-	case b.usesMMA() && m.HeadDim%4 != 0:
+				"without them)", f.HeadDim, maxMMAHead)
+	case b.usesMMA() && f.HeadDim%4 != 0:
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"head size %d; with tensor cores it must be a multiple of 4 (compile with --dtype fp32, or for a target "+
-				"without them)", m.HeadDim)
-	case b.usesMMA() && k.WholeNorm && (m.Heads+m.KVHeads)*m.HeadDim > maxNormed:
+				"without them)", f.HeadDim)
+	case b.usesMMA() && k.WholeNorm && f.QueryRows()+f.KeyRows() > maxNormed:
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"norms of all queries and all keys take %d elements; with tensor cores at most %d are supported (compile "+
-				"with --dtype fp32, or for a target without them)", (m.Heads+m.KVHeads)*m.HeadDim, maxNormed)
+				"with --dtype fp32, or for a target without them)", f.QueryRows()+f.KeyRows(), maxNormed)
 	}
 	return nil
 }

@@ -123,8 +123,8 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 	f := host.Facts{
 		Model: host.Model{Name: m.Name, Architecture: m.Architecture, DType: m.Weights.String(), Layers: m.Layers,
 			Hidden:       m.Hidden,
-			Intermediate: m.Width(), Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab,
-			MaxSeq: m.MaxSeq, CacheBlock: ir.CacheBlock(m.Cache, m.HeadDim),
+			Intermediate: m.Width(), Heads: m.Most(ir.HeadsOf), KVHeads: m.Most(ir.KVHeadsOf),
+			HeadDim: m.Most(ir.HeadDimOf), Vocab: m.Vocab, MaxSeq: m.MaxSeq, CacheBlock: m.StateBlock(),
 			Tied: m.Tied, Eps: m.Eps},
 		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},
 		Traffic: b.traffic(),
@@ -132,7 +132,10 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 	if m.Cache != m.Weights {
 		f.Model.Cache = m.Cache.String()
 	}
-	if len(b.d.Rotations) > 0 && 2*b.d.Rotations[0].Pairs < m.HeadDim {
+	if m.HeadsDiffer() {
+		f.Layers = b.layers()
+	}
+	if len(b.d.Rotations) > 0 && !m.Differ(ir.HeadDimOf) && 2*b.d.Rotations[0].Pairs < m.HeadDim {
 		f.Model.Rotated = 2 * b.d.Rotations[0].Pairs
 	}
 	f.Stages, f.Prompt = b.labels(), b.d.PromptTokens
@@ -150,6 +153,22 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 		f.Passes = append(f.Passes, host.PassFacts{Pass: q.Pass.Written(), Stages: of.labels()})
 	}
 	return f, nil
+}
+
+// layers are what the layers differ in.
+func (b *builder) layers() []host.Layer {
+	m, places := &b.p.Model, b.cacheSlots()
+	arena, _ := ir.CacheArena(b.p)
+	out := make([]host.Layer, m.Layers)
+	for layer := range out {
+		f := m.Of(layer)
+		out[layer] = host.Layer{Heads: f.Heads, KVHeads: f.KVHeads, HeadDim: f.HeadDim,
+			CacheBlock: f.State().Block(m.Cache)}
+		if slot, known := places[layer]; known {
+			out[layer].CacheAt = arena[slot].Offset
+		}
+	}
+	return out
 }
 
 // labels are those of the numbered stages, in their order.

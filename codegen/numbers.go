@@ -72,7 +72,7 @@ func (b *builder) checkProducts() error {
 	if most := math.MaxInt32 / max(1, block) * 16; m.MaxSeq > most {
 		return diag.Errorf(codeLimit, "program",
 			"the cache of a kv head has %d positions; at most %d are supported for heads of %d elements (--max-seq %d)",
-			m.MaxSeq, most, m.HeadDim, most)
+			m.MaxSeq, most, m.Most(ir.HeadDimOf), most)
 	}
 	for _, s := range b.d.Descriptors {
 		d := &s.IR.Dist

@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // How a stage says where its operands lie. Each name is followed through all iterations of the loop: if the members
@@ -88,29 +89,31 @@ func (b *builder) page(name string, at site) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ks, one := numbers(ms)
-	by, even := steps(ks)
 	buf := &b.p.Buffers[ms[0].Declared]
 	constant, placed := b.vectors[ms[0].Declared]
+	// A member is on the page numbered by its index over the step, whichever run of its family it is in.
+	turns := make([]int, len(ms))
+	for t, m := range ms {
+		turns[t] = b.p.Buffers[m.Declared].Turn(m.K)
+	}
+	by, even := steps(turns)
+	another := slices.ContainsFunc(ms, func(m ir.Member) bool { return b.vectors[m.Declared] != constant })
 	switch {
 	case !placed:
 		return "", diag.Errorf(codeStructure, "buffer "+name,
 			"is exchanged but is on no page: want pass pagecolor to have run")
-	case len(buf.Pages) == 1 && !slices.ContainsFunc(ms, func(m ir.Member) bool {
-		return b.vectors[m.Declared] != constant
-	}):
+	case len(buf.Pages) == 1 && !another:
 		return constant, nil
-	case !one || !even:
+	case another || !even:
 		return "", diag.Errorf(codeStructure, "buffer "+name,
 			"is exchanged, and a loop takes its members from several buffers or out of turn: want one family in turn")
 	}
-	// Member k has the index First + k*Step, and is on the page numbered by that index over Step.
-	return fmt.Sprintf("%s[(%s) %% %d]", constant, at.expression("c.layer", ks[0]+buf.First/max(1, buf.Step), by),
-		len(buf.Pages)), nil
+	return fmt.Sprintf("%s[(%s) %% %d]", constant, at.expression("c.layer", turns[0], by), len(buf.Pages)), nil
 }
 
 // cache returns what a stage of attention is told besides its layer: nothing if the cache of layer n is the n-th one
-// of the cache arena, else the number of its cache there, as another argument.
+// of the cache arena, else the number of its cache there, as another argument, or the byte at which it begins if caches
+// are of several sizes.
 func (b *builder) cache(name string, at site, variable string) (string, error) {
 	in := at.within(name)
 	ms, err := b.members(name, in)
@@ -124,6 +127,9 @@ func (b *builder) cache(name string, at site, variable string) (string, error) {
 		}
 		slots[t] = b.caches[m.Declared][m.K]
 	}
+	if b.cacheAt != nil {
+		return b.cacheByLayer(name, slots, in, variable)
+	}
 	if by, even := steps(slots); even {
 		if slot := in.expression(variable, slots[0], by); slot != variable {
 			return ", " + slot, nil
@@ -136,6 +142,49 @@ func (b *builder) cache(name string, at site, variable string) (string, error) {
 	}
 	return fmt.Sprintf(", %s[%s]", b.table("int", constName(name)+"At", numbers, "of "+name), in.iteration(variable)),
 		nil
+}
+
+// cacheByLayer is where the caches of the iterations of a loop begin, by the table of all layers.
+func (b *builder) cacheByLayer(name string, slots []int, in site, variable string) (string, error) {
+	at, layers := make([]string, b.p.Model.Layers), make([]int, len(slots))
+	for layer, slot := range b.cacheSlots() {
+		if layer < len(at) {
+			at[layer] = itoa(b.cacheAt[slot])
+		}
+		for t := range slots {
+			if slots[t] == slot {
+				layers[t] = layer
+			}
+		}
+	}
+	by, even := steps(layers)
+	if !even || slices.Contains(at, "") {
+		return "", diag.Errorf(codeStructure, "buffer "+name, "is of several sizes, and a loop takes the layers out of "+
+			"turn, or one has none: want a cache for each layer, in turn")
+	}
+	table := b.table("size_t", constName(kernel.Named.Cache)+"At", at, "where each layer's cache begins")
+	return fmt.Sprintf(", %s[%s]", table, in.expression(variable, layers[0], by)), nil
+}
+
+// cacheSlots returns which cache of the arena the attention of each layer has, which no state-dict key tells.
+func (b *builder) cacheSlots() map[int]int {
+	out := map[int]int{}
+	for _, sec := range sections(&b.p.Variants[0]) {
+		at := site{loop: sec.loop}
+		for _, s := range sec.stages {
+			cache := operand(op(s, ir.ATTENTION).In, 1).Buf
+			if cache == "" {
+				continue
+			}
+			for _, i := range at.indicesOf(s) {
+				m, err := b.names.At(cache, i)
+				if layer, known := s.Layer.At(i); err == nil && known && b.caches[m.Declared] != nil {
+					out[layer] = b.caches[m.Declared][m.K]
+				}
+			}
+		}
+	}
+	return out
 }
 
 // table declares a table for the kernel, once, and returns its name.

@@ -27,7 +27,10 @@ func (r *referenceWriter) rope(n *ir.GraphNode, x value) error {
 		return r.refuse(n, "needs %d frequencies, and %s holds %d", pairs, b.Name, b.Numel())
 	}
 	function := "rope"
-	if pairs < r.g.Model.HeadDim/2 {
+	switch dims := r.facts().HeadDim; {
+	case r.g.Model.Differ(ir.HeadDimOf):
+		function = fmt.Sprintf("rope<%d, %d>", pairs, dims)
+	case pairs < dims/2:
 		function = fmt.Sprintf("rope<%d>", pairs)
 	}
 	angles := "reinterpret_cast<const float*>(r.weights + " + table.InvFreq + ")"
@@ -38,14 +41,31 @@ func (r *referenceWriter) rope(n *ir.GraphNode, x value) error {
 	return r.launch(r.completes(n, launch{name: n.Name, blocks: forEach(n.Shape[0]), lines: calls(function, args...)}))
 }
 
+// facts are those of the layers in hand.
+func (r *referenceWriter) facts() *ir.LayerFacts {
+	if len(r.layers) == 0 {
+		return r.g.Model.Of(0)
+	}
+	return r.g.Model.Of(r.layers[0])
+}
+
+// ownHeads is a template argument with the heads of the layers in hand, where layers differ in them.
+func (r *referenceWriter) ownHeads() string {
+	if !r.g.Model.HeadsDiffer() {
+		return ""
+	}
+	f := r.facts()
+	return fmt.Sprintf("<Heads<%d, %d, %d>>", f.Heads, f.KVHeads, f.HeadDim)
+}
+
 func (r *referenceWriter) attention(n *ir.GraphNode, in []value) error {
 	cache, err := r.cacheOfLayers(n)
 	if err = firstOf(err, r.rounds(n, true, in...)); err != nil {
 		return err
 	}
-	m, size := &r.g.Model, n.Shape[0]
+	m, size := r.facts(), n.Shape[0]
 	out := r.member(n.Name, "Bits", size)
-	scores := r.member("scores", "float", m.Heads*m.MaxSeq)
+	scores := r.member("scores", "float", m.Heads*r.g.Model.MaxSeq)
 	r.value[n.Name] = value{at: out, rounded: true}
 	args := []string{out, scores, in[0].at, in[1].at, in[2].at, "r.cache", cache, "r.position",
 		r.constant("kAttnScale", n.FloatOr("scale", 1))}
@@ -56,8 +76,12 @@ func (r *referenceWriter) attention(n *ir.GraphNode, in []value) error {
 	if limit != 0 {
 		args = append(args, r.constant("kScoreCap", limit))
 	}
-	return r.launch(launch{name: n.Name, blocks: "kHeads", stage: "attn", result: strings.TrimPrefix(out, "v."),
-		size: size, bytes: "Element::kBytes", lines: calls("attention", args...)})
+	blocks := "kHeads"
+	if r.g.Model.HeadsDiffer() {
+		blocks = itoa(m.Heads)
+	}
+	return r.launch(launch{name: n.Name, blocks: blocks, stage: "attn", result: strings.TrimPrefix(out, "v."),
+		size: size, bytes: "Element::kBytes", lines: calls("attention"+r.ownHeads(), args...)})
 }
 
 // append puts k and v into the cache: two nodes side by side, and one operation. Before it, it looks at what the
@@ -81,9 +105,9 @@ func (r *referenceWriter) append(i int) error {
 	row := r.member("row", "Bits", 2*size)
 	if err := r.launch(launch{name: "cached_row", blocks: forEach(size), repeats: "kObserves", stage: "kv",
 		result: "row", size: 2 * size, bytes: "Element::kBytes",
-		lines: calls("cached_row", row, key.at, val.at, "r.cache", cache, "r.position")}); err != nil {
+		lines: calls("cached_row"+r.ownHeads(), row, key.at, val.at, "r.cache", cache, "r.position")}); err != nil {
 		return err
 	}
 	return r.launch(launch{name: "kv_append", blocks: forEach(size),
-		lines: calls("append", "r.cache", cache, "r.position", key.at, val.at)})
+		lines: calls("append"+r.ownHeads(), "r.cache", cache, "r.position", key.at, val.at)})
 }

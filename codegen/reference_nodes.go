@@ -114,17 +114,19 @@ func (r *referenceWriter) embed(n *ir.GraphNode) error {
 
 // order is how the rows of a node's weights are packed: those of q and k in the pairs of a rotation.
 func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
-	if r.g.Rope.Interleaved || r.g.Rope.Turned() == 0 {
+	rope := r.g.RopeOf(r.kind)
+	if rope.Interleaved || rope.Turned() == 0 {
 		return nil
 	}
 	for i := range r.nodes {
 		if m := &r.nodes[i]; slices.Contains(m.Inputs, n.Name) && (m.Op == "rope" ||
 			m.Op == "attention" && n.Name != m.Inputs[2] ||
 			(len(m.Inputs) == 1 && ir.FinishedBy(m.Op) != nil || isNormNode(m)) && r.order(m) != nil) {
-			if hd, turned := r.g.Model.HeadDim, r.g.Rope.Turned(); turned < hd {
+			hd := r.facts().HeadDim
+			if turned := rope.Turned(); turned < hd {
 				return transform.Of(transform.Pairs, hd, turned)
 			}
-			return transform.Of(transform.Pairs, r.g.Model.HeadDim)
+			return transform.Of(transform.Pairs, hd)
 		}
 	}
 	return nil

@@ -245,7 +245,8 @@ func (r *referenceWriter) address(n *ir.GraphNode, k int, tensor string, places 
 	return "in_layer(r, " + r.table("size_t", role, values) + ")"
 }
 
-// cacheOfLayers is C++ for the number of a layer's cache in the arena.
+// cacheOfLayers is C++ for the number of a layer's cache in the arena, or for where it begins if they are of several
+// sizes.
 func (r *referenceWriter) cacheOfLayers(n *ir.GraphNode) (string, error) {
 	inOrder := true
 	values := slices.Repeat([]string{"0"}, len(r.g.Layers))
@@ -260,32 +261,17 @@ func (r *referenceWriter) cacheOfLayers(n *ir.GraphNode) (string, error) {
 				layer)
 		}
 		inOrder, values[layer] = inOrder && slot == layer, itoa(slot)
+		if r.cacheAt != nil {
+			values[layer] = itoa(r.cacheAt[slot])
+		}
+	}
+	if r.cacheAt != nil {
+		return r.table("size_t", "cache", values) + "[r.layer]", nil
 	}
 	if inOrder {
 		return "r.layer", nil
 	}
 	return r.table("int", "cache", values) + "[r.layer]", nil
-}
-
-// cacheSlots returns which cache of the arena the attention of each layer has, which no state-dict key tells.
-func (r *referenceWriter) cacheSlots() map[int]int {
-	out := map[int]int{}
-	for _, sec := range sections(&r.p.Variants[0]) {
-		at := site{loop: sec.loop}
-		for _, s := range sec.stages {
-			cache := operand(op(s, ir.ATTENTION).In, 1).Buf
-			if cache == "" {
-				continue
-			}
-			for _, i := range at.indicesOf(s) {
-				m, err := r.names.At(cache, i)
-				if layer, known := s.Layer.At(i); err == nil && known && r.caches[m.Declared] != nil {
-					out[layer] = r.caches[m.Declared][m.K]
-				}
-			}
-		}
-	}
-	return out
 }
 
 // table declares a list with a place for each layer, unless there is the same already.

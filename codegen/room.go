@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"amkc/ir"
@@ -97,7 +98,7 @@ func (b *builder) checkShared(shared, slot int, s *kernel.Scratch, n *need) erro
 	}
 	if attention := s.AttentionBytes(); attention > bytes {
 		part, bytes = fmt.Sprintf("the results of %d query heads of %d elements in each of %d warps, and what "+
-			"they read", m.Heads/max(1, m.KVHeads), m.HeadDim, consumerWarps), attention
+			"they read", m.Most((*ir.LayerFacts).Group), m.Most(ir.HeadDimOf), consumerWarps), attention
 	}
 	if b.pass.NumTokens() > 1 && s.Digits > bytes {
 		part, bytes = fmt.Sprintf("the sums that products with quantised matrices keep of %d tokens from slab to slab",
@@ -172,7 +173,8 @@ func (b *builder) wantRoom(n *need) string {
 // hasRoom reports whether the program would fit a target, with the settings that take least room.
 func (n *need) hasRoom(m *ir.Model, t *ir.Target) bool {
 	tensorCores := t.RunsOnTensorCores(m.Weights)
-	if tensorCores && (n.widest > maxColumns || m.HeadDim > maxMMAHead || m.HeadDim%4 != 0) {
+	if tensorCores && (n.widest > maxColumns || m.Most(ir.HeadDimOf) > maxMMAHead ||
+		slices.ContainsFunc(m.Facts(), func(f ir.LayerFacts) bool { return f.HeadDim%4 != 0 })) {
 		return false
 	}
 	least := max(kernel.MinChunk, cacheBytes(m, 16))

@@ -55,7 +55,7 @@ func (b *builder) findRotations() {
 		if r.number = i; i > 0 {
 			suffix = itoa(i + 1)
 		}
-		if r.Pairs < b.p.Model.HeadDim/2 {
+		if r.Pairs < b.p.Model.Most(ir.HeadDimOf)/2 {
 			r.RotatedPairs = &field{Type: "int", Name: "kRotatedPairs" + suffix, Value: itoa(r.Pairs),
 				Note: "of a head; the others pass through"}
 		}

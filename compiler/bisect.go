@@ -68,7 +68,7 @@ func Bisect(ctx context.Context, b *PackedBuild, kernel Tracer, tell progress.Fu
 		}
 		report.Positions++
 		report.Stages += len(pairs)
-		difference, seen := host.FirstDifference(facts.Model, at, pairs, report.Tolerance)
+		difference, seen := host.FirstDifference(&facts, at, pairs, report.Tolerance)
 		report.Seen.RMS, report.Seen.Max = max(report.Seen.RMS, seen.RMS), max(report.Seen.Max, seen.Max)
 		if report.First = difference; difference != nil {
 			return report, nil

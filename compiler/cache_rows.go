@@ -5,36 +5,36 @@ import "amkc/runtime/host"
 // cacheRows are the rows of a cache as the kernels have it, of one sequence.
 type cacheRows struct {
 	bytes     []byte
-	model     *host.Model
+	facts     *host.Facts
 	fragments bool // its blocks are in the order of fragments (amk/cache.cuh)
 }
 
 // blockRows are those of a block: of K, and then of V.
 const blockRows = 16
 
-func (c *cacheRows) integers() bool { return c.model.Cache != "" }
+func (c *cacheRows) integers() bool { return c.facts.Model.Cache != "" }
 
 func (c *cacheRows) elementBytes() int {
 	switch {
 	case c.integers():
 		return 1
-	case c.model.DType == "F32":
+	case c.facts.Model.DType == "F32":
 		return 4
 	}
 	return 2
 }
 
-// head is where the cache of a head of a layer begins.
-func (c *cacheRows) head(layer, head int) int {
-	m := c.model
-	blocks := (m.MaxSeq + blockRows - 1) / blockRows * m.CacheBlock
-	return layer*((m.KVHeads*blocks+255)/256*256) + head*blocks
+// block is where the block of a row begins, of a head of a layer, and how many elements a row has there.
+func (c *cacheRows) block(layer, head, row int) (at, padded int) {
+	m := c.facts.ModelOf(layer)
+	blocks := (m.MaxSeq + blockRows - 1) / blockRows
+	return c.facts.CacheAt(layer) + (head*blocks+row/blockRows)*m.CacheBlock, (m.HeadDim + 15) / 16 * 16
 }
 
 // at is where an element is stored: of K, or of V.
 func (c *cacheRows) at(layer, head, row, dim int, value bool) int {
-	padded, size := (c.model.HeadDim+15)/16*16, c.elementBytes()
-	base := c.head(layer, head) + row/blockRows*c.model.CacheBlock
+	base, padded := c.block(layer, head, row)
+	size := c.elementBytes()
 	if value {
 		base += blockRows * padded * size
 	}
@@ -51,8 +51,8 @@ func (c *cacheRows) at(layer, head, row, dim int, value bool) int {
 
 // scaleAt is where the scale of a row of integers is stored.
 func (c *cacheRows) scaleAt(layer, head, row int, value bool) int {
-	padded := (c.model.HeadDim + 15) / 16 * 16
-	at := c.head(layer, head) + row/blockRows*c.model.CacheBlock + 2*blockRows*padded + row%blockRows*4
+	at, padded := c.block(layer, head, row)
+	at += 2*blockRows*padded + row%blockRows*4
 	if value {
 		at += 2
 	}
@@ -69,7 +69,7 @@ func (c *cacheRows) element(layer, head, row, dim int, value bool) float64 {
 	if c.integers() {
 		return float64(int8(b[0])) * float64(c.scaleOf(layer, head, row, value))
 	}
-	return float64(host.DecodeElements(b, c.model.DType)[0])
+	return float64(host.DecodeElements(b, c.facts.Model.DType)[0])
 }
 
 // of are the elements of a layer, and of integers their scales: [heads, positions, 2, elements of a row].

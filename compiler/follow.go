@@ -17,6 +17,7 @@ import (
 // published, and tracks the errors of approximate functions (refvm.Options.SameSums).
 type Follower struct {
 	*oracle
+	facts    *host.Facts
 	model    *host.Model
 	kernel   string // directory of the kernel
 	variants []host.Variant
@@ -58,7 +59,7 @@ type Disagreement struct {
 
 // NewFollower returns a Follower of the kernel for such passes.
 func NewFollower(b *PackedBuild, facts *host.Facts, pass ir.Pass) (*Follower, error) {
-	f := &Follower{model: &facts.Model, kernel: pass.Dir(), variants: facts.Variants}
+	f := &Follower{facts: facts, model: &facts.Model, kernel: pass.Dir(), variants: facts.Variants}
 	program := b.Program
 	if f.kernel != "" {
 		var err error
@@ -142,7 +143,7 @@ func (c *comparing) compare() error {
 		}
 		pairs[e.Stage], last = pair{c.got.Logits, c.want.Logits}, e.Stage
 	}
-	rows := &cacheRows{c.Cache, c.model, c.Fragments}
+	rows := &cacheRows{c.Cache, c.facts, c.Fragments}
 	stages, kept, err := c.follow(rows, pairs)
 	if err != nil {
 		return err
@@ -337,8 +338,8 @@ func (c *comparing) cache(before *cacheRows, kept []keptCache) {
 	r := c.report("cache")
 	element := elementTypes[c.model.DType]
 	wrong, first := 0, ""
-	m := c.model
 	for _, k := range kept {
+		m := c.facts.ModelOf(k.layer)
 		for i, allowed := range k.apart {
 			if allowed == 0 {
 				continue

@@ -39,7 +39,7 @@ func newMachine(of *Model, first int, chunk float64, kept kernel.Kept) machine {
 	c, _ := chipOf(t.Name)
 	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, tensor: tensor(p), fit: of.fit,
 		formats: of.formats, passes: of.passes, slots: slots(p, kept), flagged: knobs.Flagged.Of(config),
-		split: splitJoined + splitElement*float64(p.Model.Heads*p.Model.HeadDim)}
+		split: splitJoined + splitElement*float64(p.Model.Most((*ir.LayerFacts).QueryRows))}
 	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
 	m.drain = drainTensor * m.clock
 	if !m.tensor {

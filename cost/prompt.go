@@ -131,7 +131,7 @@ func (m *PromptModel) pass(v *ir.Variant, at, tokens int) (products, attention f
 		case s.body.Begins:
 			products += memoryLatency*float64(ceil(tokens, m.m.sms)) + join
 		case s.body.Streams == kernel.CacheRows:
-			one, err := m.attend(v, n, at, tokens)
+			one, err := m.attend(v, s, n, at, tokens)
 			if err != nil {
 				return 0, 0, err
 			}
@@ -228,9 +228,8 @@ func (m *PromptModel) least(w promptMatrix) float64 {
 
 // attend is the time of attention: rows are appended, all join, blocks attend for heads of some tokens each, those of
 // the last tokens first, and all join.
-func (m *PromptModel) attend(v *ir.Variant, stage, at, tokens int) (float64, error) {
-	p := &m.step.program.Model
-	heads := max(1, p.Heads/max(1, p.KVHeads))
+func (m *PromptModel) attend(v *ir.Variant, of *stage, number, at, tokens int) (float64, error) {
+	heads := m.step.program.FactsOf(of.ir, of.loop).Group()
 	columns := ceil(tokens*heads, promptColumns)
 	busy, next, most := make([]float64, m.m.sms), 0, 0.0
 	for c := columns - 1; c >= 0; c-- {
@@ -239,7 +238,7 @@ func (m *PromptModel) attend(v *ir.Variant, stage, at, tokens int) (float64, err
 		if err != nil {
 			return 0, err
 		}
-		s := stages[stage]
+		s := stages[number]
 		units, blocks, fragments := s.ir.Dist.Extent, 0.0, 0
 		for k := range s.tasks {
 			blocks += s.tasks[k].blocks
@@ -260,8 +259,8 @@ func (m *PromptModel) attend(v *ir.Variant, stage, at, tokens int) (float64, err
 
 // combine is the time to join splits: what they have is written and read, through L2 if it holds it.
 func (m *PromptModel) combine(s *stage, tokens int) float64 {
-	p, t := &m.step.program.Model, m.step.program.Target
-	bytes := float64(tokens*p.Heads*s.splits()) * float64(p.HeadDim+2) * 4
+	f, t := m.step.program.FactsOf(s.ir, s.loop), m.step.program.Target
+	bytes := float64(tokens*f.Heads*s.splits()) * float64(f.HeadDim+2) * 4
 	speed := m.m.l2 * float64(m.m.sms)
 	if bytes > float64(t.L2Bytes) {
 		speed = m.m.read

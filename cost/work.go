@@ -254,7 +254,7 @@ func (r *reader) cache(t *task, o *ir.Op, b *ir.Buffer, dims []int, each int) {
 	if len(dims) != 4 {
 		return
 	}
-	rows, heads := r.unitRows(o), r.program.Model.Heads/max(1, r.program.Model.KVHeads)
+	rows, heads := r.unitRows(o), max(1, o.IntAt("n_heads", 0, 1)/max(1, o.IntAt("n_kv_heads", 0, 1)))
 	blocks := float64(dims[0]*each) * float64(r.takes(rows, heads))
 	bytes := blocks * float64(b.DType.Bytes(cacheRows*ceil(dims[3], 16)*16))
 	t.blocks += blocks / 2

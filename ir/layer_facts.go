@@ -23,6 +23,9 @@ func (f *LayerFacts) KeyRows() int   { return f.KVHeads * f.HeadDim }
 // Group is how many query heads a kv head has.
 func (f *LayerFacts) Group() int { return max(1, f.Heads/max(1, f.KVHeads)) }
 
+// State is what attention keeps of a layer from step to step.
+func (f *LayerFacts) State() State { return State{Kind: Rows, Heads: f.KVHeads, Elements: f.HeadDim} }
+
 // Facts are those of each kind of layers: one where all have the same.
 func (m *Model) Facts() []LayerFacts {
 	if len(m.Kinds) > 0 {
@@ -87,6 +90,32 @@ func (m *Model) Most(size func(f *LayerFacts) int) int {
 	return most
 }
 
+// Differ reports whether layers of several kinds differ in a size.
+func (m *Model) Differ(size func(f *LayerFacts) int) bool {
+	return slices.ContainsFunc(m.Kinds, func(f LayerFacts) bool { return size(&f) != size(&m.Kinds[0]) })
+}
+
+// HeadsDiffer reports whether layers differ in their heads: in how many there are, or in how large they are.
+func (m *Model) HeadsDiffer() bool {
+	return m.Differ(HeadsOf) || m.Differ(KVHeadsOf) || m.Differ(HeadDimOf)
+}
+
+// StatesDiffer reports whether layers differ in what they keep from step to step.
+func (m *Model) StatesDiffer() bool {
+	return slices.ContainsFunc(m.Kinds, func(f LayerFacts) bool { return f.State() != m.Kinds[0].State() })
+}
+
+// StateBlock is the bytes of a block of the state, of the layers with the largest.
+func (m *Model) StateBlock() int {
+	return m.Most(func(f *LayerFacts) int { return f.State().Block(m.Cache) })
+}
+
+// Sizes of layers, for Most and Differ.
+func IntermediateOf(f *LayerFacts) int { return f.Intermediate }
+func HeadsOf(f *LayerFacts) int        { return f.Heads }
+func KVHeadsOf(f *LayerFacts) int      { return f.KVHeads }
+func HeadDimOf(f *LayerFacts) int      { return f.HeadDim }
+
 // Columns are those of the products of layers of all kinds: the hidden size, and what attention and the MLP leave.
 func (m *Model) Columns() []int {
 	out := []int{m.Hidden}
@@ -97,7 +126,7 @@ func (m *Model) Columns() []int {
 }
 
 // Width is that of the widest MLP.
-func (m *Model) Width() int { return m.Most(func(f *LayerFacts) int { return f.Intermediate }) }
+func (m *Model) Width() int { return m.Most(IntermediateOf) }
 
 // Repeating returns the shortest list that gives a list when it is repeated.
 func Repeating(list []int) []int {

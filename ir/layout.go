@@ -119,7 +119,7 @@ func (b *Buffer) Bytes() int {
 		if !ok {
 			return 0
 		}
-		return satMul(satMul(heads, roundUp(rows, 16)/16), CacheBlock(b.DType, hd))
+		return State{Heads: heads, Elements: hd}.Bytes(b.DType, rows)
 	case Word32:
 		return satMul(b.Numel(), 4)
 	case Word64:

@@ -15,7 +15,7 @@ var Attend = declare(&Body{
 		"LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND"},
 	Place:   ByUnit,
 	Streams: CacheRows,
-	Buffers: []Buffer{{Name: Named.Cache, At: func(s *Stage) *string { return &s.Cache }},
+	Buffers: []Buffer{{Name: Named.Cache, At: func(s *Stage) *string { return &s.Cache }, State: (*ir.LayerFacts).State},
 		{Name: "L{i}.q_norm.weight", At: qNorm, Shape: func(f *Facts) []int { return []int{f.gains(f.Heads)} }},
 		{Name: "L{i}.k_norm.weight", At: kNorm, Shape: func(f *Facts) []int { return []int{f.gains(f.KVHeads)} }},
 		{Name: "L{i}.q_norm.bias", At: qShift}, {Name: "L{i}.k_norm.bias", At: kShift}},
@@ -51,7 +51,8 @@ var Attend = declare(&Body{
 		of("kOwnGains", "each head has weights of its own", func(s *Stage) *bool { return &s.OwnGains }).
 			when(normed),
 		of("kRotates", "q and k, once they are normalised", rotates).when(normed),
-		of("kAngles", "table that q and k rotate by", func(s *Stage) *int { return &s.AngleTable }).when(rotates)},
+		of("kAngles", "table that q and k rotate by", func(s *Stage) *int { return &s.AngleTable }).when(rotates),
+		ownHeads, ownKVHeads, ownHeadDim},
 	Reader: func(s *Stage) string {
 		if s.Normed {
 			return "NormedHeads"

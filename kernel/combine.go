@@ -20,7 +20,8 @@ var Combine = declare(&Body{
 		count("kWidth", "elements of a unit", func(s *Stage) *int { return &s.Width }).
 			wants("pieces that a head is cut into", func(f *Facts, s *Stage) bool {
 				return s.Width > 0 && f.HeadDim%s.Width == 0
-			})},
+			}),
+		ownHeads, ownKVHeads, ownHeadDim},
 	Args: []Arg{page(input), page(output)},
 	Read: func(s *Stage, ops []ir.Op) {
 		c := &ops[0]

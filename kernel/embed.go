@@ -12,8 +12,9 @@ var Embed = declare(&Body{
 	Begins: true,
 	Keeps:  OwnRows,
 	Buffers: []Buffer{{Name: Named.Residual, At: func(s *Stage) *string { return &s.Residual }},
-		{"embed.weight", table, func(f *Facts) []int { return []int{f.Vocab, f.Hidden} }},
-		{"positions.weight", positionTable, func(f *Facts) []int { return []int{f.Positions, f.Hidden} }}},
+		{Name: "embed.weight", At: table, Shape: func(f *Facts) []int { return []int{f.Vocab, f.Hidden} }},
+		{Name: "positions.weight", At: positionTable,
+			Shape: func(f *Facts) []int { return []int{f.Positions, f.Hidden} }}},
 	Vectors: []Vector{{"L{i}.x", []string{"embed", "down", "mlp_add"}, hidden}},
 	Fields: []Field{rows, grain, rotation, rotationStep, tasks, tableScale,
 		count("kPositions", "rows of the table", func(s *Stage) *int { return &s.Positions }).opens(placed).

@@ -20,6 +20,7 @@ import (
 type Facts struct {
 	Hidden, Vocab, SMs int
 	ir.LayerFacts
+	HeadsDiffer bool // between layers
 
 	Pass        ir.Pass
 	Splits      int  // of a kv head, where the context is split
@@ -54,6 +55,10 @@ type Stage struct {
 	Normed, WholeNorm, OwnGains, Shifted, Rotates bool
 	AngleTable                                    int
 	Angles                                        Angles
+
+	// The heads of its layer, where layers differ in them.
+	OwnHeads                bool
+	Heads, KVHeads, HeadDim int
 
 	// Of norms.
 	Eps                 float64

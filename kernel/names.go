@@ -26,6 +26,8 @@ type Buffer struct {
 	Name  string
 	At    func(s *Stage) *string // nil: its Name is what ROLE or NORM makes of another
 	Shape func(f *Facts) []int   // nil: it is not a weight, or its name is made of ROLE or NORM
+	// State is what each layer with such a stage keeps in it from step to step; nil: it is no state.
+	State func(f *ir.LayerFacts) ir.State
 }
 
 // A Vector is published by stages of some roles: it has a name, and a length per token. Vectors of parts, which other

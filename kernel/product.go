@@ -13,7 +13,7 @@ var Product = declare(&Body{
 		{Name: "L{i}.ROLE.bias", At: bias}, // as long as the matrix has rows
 		{Name: "L{i}.NORM.weight", At: norm}, {Name: "L{i}.NORM.bias", At: shift},
 		{Name: "rope.inv_freq", At: func(s *Stage) *string { return &s.Angles.Frequencies }},
-		{"L{i}.xielu.weight", curve, func(*Facts) []int { return []int{4} }},
+		{Name: "L{i}.xielu.weight", At: curve, Shape: func(*Facts) []int { return []int{4} }},
 		{Name: "lm_head.weight", Shape: func(f *Facts) []int { return []int{f.Vocab, f.Hidden} }},
 		{Name: "L{i}.qkv.weight", Shape: func(f *Facts) []int { return []int{f.qkvRows(), f.Hidden} }},
 		{Name: "L{i}.o.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.QueryRows()} }},

@@ -198,21 +198,20 @@ func ScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch
 		s.Unit = 16 // q, k and v are in the vector
 	}
 	if keepsActivations(tensorCores, columns) {
-		s.Vector = max(s.Vector, (m.Heads/max(1, m.KVHeads)+2)*m.HeadDim)
+		s.Vector = max(s.Vector, m.Most(func(f *ir.LayerFacts) int { return (f.Group() + 2) * f.HeadDim }))
 	}
 	return s
 }
 
 // CompactScratchOf returns the compact scratch of a program as ScratchIn does, whether or not it is needed.
 func CompactScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch {
-	group := m.Heads / max(1, m.KVHeads)
 	kept.Rows, kept.Rotations, kept.Digits = roundUp(kept.Rows, 8), max(1, kept.Rotations), max(MinDigits, kept.Digits)
 	if !tensorCores {
 		kept.Digits = MinDigits
 	}
-	s := Scratch{Compact: true, Kept: kept, HeadDim: m.HeadDim, PaddedHead: roundUp(m.HeadDim, 16),
-		WarpHeads: group,
-		Unit:      4 * (group + 2) * m.HeadDim, Vector: 4, Activation: m.Activations.Bits() / 8}
+	dim := m.Most(ir.HeadDimOf)
+	s := Scratch{Compact: true, Kept: kept, HeadDim: dim, PaddedHead: roundUp(dim, 16), Vector: 4,
+		Activation: m.Activations.Bits() / 8}
 	switch {
 	case kept.Pass.NumTokens() > 1 && tensorCores:
 		s.Vector = max(s.Vector, kept.OddSlab/s.Activation)
@@ -223,22 +222,32 @@ func CompactScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) 
 			s.Vector = max(s.Vector, roundUp(n, 32))
 		}
 	}
-	rows := kept.Pass.NumRows() // that a unit of attention has
-	if !tensorCores && rows > 1 {
-		s.Unit = rows*s.Unit + ir.CacheBlock(m.Cache, m.HeadDim)
-	}
-	if tensorCores {
-		s.WarpHeads = min(8*ceil(group, 8*warps), roundUp(group, 2))
-		images := (rows+14)/16 + 1 // blocks that they are in
-		s.Unit = 2*rows*group*(s.PaddedHead+16) + images*ir.CacheBlock(m.Cache, m.HeadDim)
-		if rows > 1 {
-			s.WarpHeads = 8
-		}
-		if m.Cache == ir.I8 {
-			s.Unit += kept.Pass.NumTokens() * 2 * 2 * s.PaddedHead // k and v as they are published
-		}
+	for _, f := range m.Facts() {
+		heads, unit := s.ofAttention(&f, m.Cache, tensorCores)
+		s.WarpHeads, s.Unit = max(s.WarpHeads, heads), max(s.Unit, unit)
 	}
 	return s
+}
+
+// ofAttention is what attention of a kind of layers needs: heads whose results a warp keeps, and bytes for a unit.
+func (s *Scratch) ofAttention(f *ir.LayerFacts, cache ir.DType, tensorCores bool) (heads, unit int) {
+	rows, group, block := s.Pass.NumRows(), f.Group(), f.State().Block(cache) // rows that a unit has
+	if !tensorCores {
+		unit = 4 * (group + 2) * f.HeadDim
+		if rows > 1 {
+			unit = rows*unit + block
+		}
+		return group, unit
+	}
+	padded, images := roundUp(f.HeadDim, 16), (rows+14)/16+1 // blocks that they are in
+	unit = 2*rows*group*(padded+16) + images*block
+	if cache == ir.I8 {
+		unit += s.Pass.NumTokens() * 2 * 2 * padded // k and v as they are published
+	}
+	if rows > 1 {
+		return 8, unit
+	}
+	return min(8*ceil(group, 8*warps), roundUp(group, 2)), unit
 }
 
 // ResultStride is the distance from one head's results to the next one's, in elements: four more than a head has, so

@@ -22,7 +22,7 @@ const tileRows = 8
 func chunkThatFits(c *Case, _ string) int {
 	m := c.Model
 	inFlight := c.rows[InFlight].Default
-	piece := (ir.CacheBlock(m.Cache, m.HeadDim) + kernel.ChunkUnit - 1) / kernel.ChunkUnit * kernel.ChunkUnit
+	piece := (m.StateBlock() + kernel.ChunkUnit - 1) / kernel.ChunkUnit * kernel.ChunkUnit
 	chunk, least := max(c.rows[ChunkBytes].Default, piece), max(kernel.MinChunk, piece)
 	if even := c.evenChunk(); even >= least {
 		chunk = even
@@ -87,7 +87,7 @@ func (c *Case) evenRows() int {
 	if c.Model.Cache != ir.I8 {
 		return 0
 	}
-	blocks, bytes, most := c.rows[Warps].Default, ir.CacheBlock(ir.I8, c.Model.HeadDim), c.rows[ChunkBytes].Default*9/8
+	blocks, bytes, most := c.rows[Warps].Default, c.Model.StateBlock(), c.rows[ChunkBytes].Default*9/8
 	for blocks > 1 && blocks*bytes > most {
 		blocks /= 2
 	}
@@ -137,7 +137,9 @@ func layerMicros(c *Case) float64 {
 	if t.HBMGBs == 0 || c.Format == nil {
 		return 0
 	}
-	elements, g := m.Hidden*(2*(m.Heads+m.KVHeads)*m.HeadDim+3*m.Width()), c.Format.Geometry()
+	elements, g := m.Hidden*m.Most(func(f *ir.LayerFacts) int {
+		return 2*(f.QueryRows()+f.KeyRows()) + 3*f.Intermediate
+	}), c.Format.Geometry()
 	return float64(elements) * float64(g.BlockBytes) / float64(g.Rows*g.Columns) / (1e3 * t.HBMGBs)
 }
 
@@ -194,7 +196,7 @@ func warpsOfShortRows(c *Case, stage string) int {
 	if (tile+chunk-1)/chunk+1+c.Of(InFlight) > c.slots() {
 		return all
 	}
-	rows := map[string]int{"qkv": (m.Heads + 2*m.KVHeads) * m.HeadDim, "gate_up": 2 * m.Width(),
+	rows := map[string]int{"qkv": m.Most(qkvRows), "gate_up": 2 * m.Width(),
 		"lm_head": m.Vocab}
 	if rows[stage]/g.Rows > t.SMs {
 		return short
@@ -309,13 +311,15 @@ func splitFromOfPasses(c *Case, _ string) int {
 	return usual
 }
 
+func qkvRows(f *ir.LayerFacts) int { return f.QueryRows() + 2*f.KeyRows() }
+
 // splitsOfContext are few where more would cost more than they save, and where passes take several sequences at most
 // one for each SM and pass: more would be taken one after another, and each joined.
 func splitsOfContext(c *Case, _ string) int {
 	usual := c.rows[MaxSplits].Default
 	switch {
 	case c.Most.NumSequences() > 1 && c.Target != nil:
-		return max(1, min(usual, c.Target.SMs/max(1, c.Most.NumSequences()*c.Model.KVHeads)))
+		return max(1, min(usual, c.Target.SMs/max(1, c.Most.NumSequences()*c.Model.Most(ir.KVHeadsOf))))
 	case c.Most.NumSequences() > 1 || growingSplits(c) == 0:
 		return usual
 	case middleUntil(c)+ir.MaxRows <= c.Model.MaxSeq:
@@ -331,7 +335,7 @@ func splitsOfMiddle(c *Case, _ string) int {
 	}
 	few, most, from, until := growingSplits(c)/2, c.Of(MaxSplits), c.Of(SplitFrom), middleUntil(c)
 	if c.Target != nil {
-		most = min(most, c.Target.SMs/max(1, c.Model.KVHeads))
+		most = min(most, c.Target.SMs/max(1, c.Model.Most(ir.KVHeadsOf)))
 	}
 	if few == 0 || 2*few > most || from == 0 || until-from < ir.MaxRows || until+ir.MaxRows > c.Model.MaxSeq {
 		return 0
@@ -351,7 +355,7 @@ func endOfMiddle(c *Case, _ string) int {
 // many. Measured with 2 to 8 kv heads, in passes of one row, on GPUs with SMs for all of these splits
 // (docs/results/campaigns.md). Layers with windows read no more rows at any position.
 func growingSplits(c *Case) int {
-	splits, heads := 32, c.Model.KVHeads
+	splits, heads := 32, c.Model.Most(ir.KVHeadsOf)
 	if heads > 4 {
 		splits = 16
 	}
@@ -377,7 +381,7 @@ func middleUntil(c *Case) int {
 	case 16:
 		last = 2 * usual
 	}
-	joined := max(elements, min(2*elements, m.Heads*m.HeadDim))
-	rows := share / elements * joined / max(1, 2*m.HeadDim)
+	joined := max(elements, min(2*elements, m.Most((*ir.LayerFacts).QueryRows)))
+	rows := share / elements * joined / max(1, 2*m.Most(ir.HeadDimOf))
 	return min(last, max(step, few*rows/step*step))
 }

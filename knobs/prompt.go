@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"amkc/ir"
 	"amkc/ir/diag"
 )
 
@@ -27,9 +28,10 @@ func promptThatFits(c *Case, _ string) int {
 // have their pages in as many copies as the exchanges of a step, with a word of 4 bytes for a pair of elements.
 func promptTokenBytes(c *Case) int {
 	m := c.Model
-	heads, copies := m.Heads*m.HeadDim, c.Of(Copies)
-	bytes := 4*m.Hidden + 4*m.HeadDim + 2*slices.Max(m.Columns())
-	bytes += copies * 2 * (2*m.Hidden + 2*heads + 2*m.KVHeads*m.HeadDim + m.Width())
+	bytes := 4*m.Hidden + 4*m.Most(ir.HeadDimOf) + 2*slices.Max(m.Columns())
+	bytes += c.Of(Copies) * 2 * m.Most(func(f *ir.LayerFacts) int {
+		return 2*m.Hidden + 2*f.QueryRows() + 2*f.KeyRows() + f.Intermediate
+	})
 	return bytes + 4*splitResults(c)
 }
 
@@ -40,9 +42,9 @@ func splitResults(c *Case) int {
 		return 0
 	}
 	if c.Target != nil {
-		splits = min(splits, max(1, c.Target.SMs/max(1, m.KVHeads)))
+		splits = min(splits, max(1, c.Target.SMs/max(1, m.Most(ir.KVHeadsOf))))
 	}
-	return m.Heads * (m.HeadDim + 2) * splits
+	return m.Most(func(f *ir.LayerFacts) int { return f.Heads * (f.HeadDim + 2) }) * splits
 }
 
 // countedTokens is for how many tokens the kernel can number what their splits publish, in 31 bits.

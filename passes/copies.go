@@ -18,21 +18,23 @@ import (
 func keepPolledCopies(p *ir.Program, flats []*ir.Flat) (narrow map[string]bool) {
 	narrow = map[string]bool{}
 	families := slices.DeleteFunc(exchangeFamilies(p), func(f exchangeFamily) bool {
-		return f.buf.DType != p.Model.Activations // shares of a context and best values have one copy anyway
+		return f.runs[0].DType != p.Model.Activations // shares of a context and best values have one copy anyway
 	})
 	for _, flat := range flats {
 		polled := pollsOf(flat, p.Model.Activations)
 		for _, f := range families {
 			for _, member := range f.members {
 				if !polled[member].everywhere() {
-					narrow[f.buf.Name] = true
+					narrow[f.runs[0].Name] = true
 				}
 			}
 		}
 	}
 	for _, f := range families {
-		if narrow[f.buf.Name] {
-			f.buf.Layout.Copies = min(f.buf.Layout.Copies, 1)
+		for _, b := range f.runs {
+			if narrow[b.Name] {
+				b.Layout.Copies = min(b.Layout.Copies, 1)
+			}
 		}
 	}
 	return narrow

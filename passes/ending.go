@@ -38,7 +38,7 @@ func (l *lowerer) end() {
 
 // settings are what tokens are chosen by, of all sequences.
 func (l *lowerer) settings() ir.Operand {
-	shape := l.tokens.caches(ir.SamplingWords)
+	shape := l.tokens.caches([]int{ir.SamplingWords})
 	l.buffer(sampling, ir.Input, ir.I32, ir.HBM, shape...).Role = ir.RoleSampling
 	dims := make([]ir.Range, len(shape))
 	for i, n := range shape {

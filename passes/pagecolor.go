@@ -61,13 +61,19 @@ func runPageColor(s *State) error {
 				Layout: sl.buf.Layout})
 		}
 		page := &p.Pages[carried+onto[i]]
-		page.Bytes = max(page.Bytes, sl.buf.Bytes())
-		if sl.first {
-			sl.buf.Pages = nil
+		page.Bytes = max(page.Bytes, sl.bytes())
+		for _, buf := range sl.runs {
+			if sl.first {
+				buf.Pages = nil
+			}
+			buf.Pages = append(buf.Pages, page.Name)
 		}
-		sl.buf.Pages = append(sl.buf.Pages, page.Name)
 		s.Pages.Buffers += len(sl.members)
-		s.Pages.BytesBefore += len(sl.members) * sl.buf.Bytes() * max(1, sl.buf.Layout.Copies)
+	}
+	for i := range p.Buffers {
+		if b := &p.Buffers[i]; isExchange(b) {
+			s.Pages.BytesBefore += max(1, b.Count) * b.Bytes() * max(1, b.Layout.Copies)
+		}
 	}
 	for _, page := range p.Pages[carried:] {
 		s.Pages.BytesAfter += page.Bytes * max(1, page.Layout.Copies)
@@ -115,25 +121,37 @@ func carriedPages(p *ir.Program) []ir.Page {
 	return slices.DeleteFunc(p.Pages, func(page ir.Page) bool { return !used[page.Name] })
 }
 
-// An exchangeFamily is a buffer or family of exchange buffers, and the indices of its members in the unrolled program.
+// An exchangeFamily is a buffer or family of exchange buffers, and the indices of its members in the unrolled program. A
+// family of which layers have members of several lengths is declared in runs, one after another.
 type exchangeFamily struct {
-	buf     *ir.Buffer
+	runs    []*ir.Buffer
 	members []int
+}
+
+// goesOn reports whether a declared family is the next run of one.
+func (f *exchangeFamily) goesOn(b *ir.Buffer) bool {
+	last := f.runs[len(f.runs)-1]
+	return b.Count > 0 && last.Count > 0 && b.Name == last.Name && b.Step == last.Step && b.Layout == last.Layout &&
+		b.First == last.Last()+max(1, b.Step)
 }
 
 // exchangeFamilies finds the buffers that are to be laid onto pages.
 func exchangeFamilies(p *ir.Program) []exchangeFamily {
 	var out []exchangeFamily
+	of := 0
 	for _, m := range ir.BufferDirectory(p).Members() {
 		b := &p.Buffers[m.Declared]
 		if !isExchange(b) {
 			continue
 		}
 		if m.K == 0 {
-			out = append(out, exchangeFamily{buf: b})
+			of = slices.IndexFunc(out, func(f exchangeFamily) bool { return f.goesOn(b) })
+			if of < 0 {
+				of, out = len(out), append(out, exchangeFamily{})
+			}
+			out[of].runs = append(out[of].runs, b)
 		}
-		f := &out[len(out)-1]
-		f.members = append(f.members, m.Number)
+		out[of].members = append(out[of].members, m.Number)
 	}
 	return out
 }
@@ -144,9 +162,19 @@ func isExchange(b *ir.Buffer) bool {
 
 // A slot is what goes onto one page as a whole: all members of a family, or every other one.
 type slot struct {
-	buf     *ir.Buffer
+	buf     *ir.Buffer   // the first of the runs
+	runs    []*ir.Buffer // of its family
 	members []int
 	first   bool // of its family
+}
+
+// bytes is the size of its largest member.
+func (s *slot) bytes() int {
+	most := 0
+	for _, b := range s.runs {
+		most = max(most, b.Bytes())
+	}
+	return most
 }
 
 // foldFamily divides a family into as few slots as its members allow: one, two alternating ones, or one each.
@@ -161,9 +189,9 @@ func foldFamily(f exchangeFamily, allocation string, conflicts func(a, b int) bo
 	}
 	slots := make([]slot, period)
 	for i, m := range f.members {
-		turn := f.buf.Turn(i) % period
+		turn := f.runs[0].Turn(i) % period // runs go on where the one before ends
 		sl := &slots[turn]
-		sl.buf, sl.first = f.buf, turn == 0
+		sl.buf, sl.runs, sl.first = f.runs[0], f.runs, turn == 0
 		sl.members = append(sl.members, m)
 	}
 	return slots
@@ -187,7 +215,7 @@ func colour(slots []slot, allocation string, together func(a, b *slot) bool) []i
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(slots[j].buf.Bytes(), slots[i].buf.Bytes()) })
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(slots[j].bytes(), slots[i].bytes()) })
 	var pages [][]int
 	colours := make([]int, len(slots))
 	for _, i := range order {

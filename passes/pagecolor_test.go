@@ -177,7 +177,7 @@ func TestFoldedMembersLieOnTheirPage(t *testing.T) {
 		{Name: "x{i}", First: 3, Count: 4, Step: 2}, {Name: "x{i}", First: 4, Count: 3, Step: 4},
 	} {
 		b.Kind, b.DType, b.Shape, b.Space, b.Layout.Kind = ir.Activation, ir.F32, []int{1}, ir.GlobalScratch, ir.Word64
-		f := exchangeFamily{buf: &b}
+		f := exchangeFamily{runs: []*ir.Buffer{&b}}
 		for k := range b.Count {
 			f.members = append(f.members, k)
 		}

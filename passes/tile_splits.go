@@ -20,7 +20,7 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 	last, rows := p.Model.MaxSeq-1, p.Pass.NumRows()
 	from := knobs.SplitFrom.Of(&p.Config)
 	seen, block := rowsSeen(v, last), chunkRows(p)
-	kvHeads := p.Model.Most(func(f *ir.LayerFacts) int { return f.KVHeads })
+	kvHeads := p.Model.Most(ir.KVHeadsOf)
 	splits := min(knobs.MaxSplits.Of(&p.Config), p.Target.SMs/kvHeads)
 	if seen < last {
 		splits = min(splits, (seen+block-1)/block) // more would find nothing to do
@@ -84,9 +84,7 @@ func rowsSeen(v *ir.Variant, last int) int {
 // chunkRows is how many rows of the cache one chunk of the ring holds, K and V together: 16 to 128, in blocks of 16.
 // Splits take chunks round robin.
 func chunkRows(p *ir.Program) int {
-	m := &p.Model
-	block := ir.CacheBlock(m.Cache, m.Most(func(f *ir.LayerFacts) int { return f.HeadDim }))
-	return 16 * max(1, min(8, knobs.ChunkBytes.Of(&p.Config)/block))
+	return ir.StateRows * max(1, min(8, knobs.ChunkBytes.Of(&p.Config)/p.Model.StateBlock()))
 }
 
 // A splitter turns the attention stage of a layer into one over splits and one that combines them.

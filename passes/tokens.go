@@ -26,7 +26,7 @@ func (t tokens) shape(n int) []int {
 }
 
 // caches is the shape of the caches of all sequences, of which one has the given shape.
-func (t tokens) caches(shape ...int) []int {
+func (t tokens) caches(shape []int) []int {
 	if t.NumSequences() == 1 {
 		return shape
 	}

@@ -22,19 +22,10 @@ func (b *builder) buffers() {
 			b.p.Buffers = append(b.p.Buffers, b.stored(w, 0))
 		}
 	}
-	cache := ir.KVRows16
-	if m.fragments {
-		cache = ir.KVBlock16
-	}
-	kv := ir.Buffer{Name: kernel.Named.Cache, Count: m.layers, Kind: ir.KVCache, DType: m.dtypes.Cache,
-		Shape:  []int{m.KVHeads, m.maxSeq, 2, m.HeadDim},
-		Layout: ir.Layout{Kind: cache}}
-	if b.unrolled {
-		for layer := range m.layers {
-			b.p.Buffers = append(b.p.Buffers, ofLayer(kv, layer))
+	for i := range kernel.Buffers {
+		if kernel.Buffers[i].State != nil {
+			b.p.Buffers = append(b.p.Buffers, b.states(&kernel.Buffers[i])...)
 		}
-	} else {
-		b.p.Buffers = append(b.p.Buffers, kv)
 	}
 	b.p.Buffers = append(b.p.Buffers,
 		ir.Buffer{Name: kernel.Named.Token, Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
@@ -57,10 +48,34 @@ func (b *builder) buffers() {
 	b.p.Buffers = append(b.p.Buffers, b.endingBuffers()...)
 }
 
+// states are the buffers of what layers keep from step to step: a family for each run of layers with states alike.
+func (b *builder) states(of *kernel.Buffer) []ir.Buffer {
+	layout := ir.KVRows16
+	if b.facts.fragments {
+		layout = ir.KVBlock16
+	}
+	var out []ir.Buffer
+	for layer := range b.facts.layers {
+		s := of.State(b.p.Model.Of(layer))
+		one := ir.Buffer{Name: of.Name, First: layer, Count: 1, Kind: ir.KVCache, DType: b.facts.dtypes.Cache,
+			Shape: s.Shape(b.facts.maxSeq), Layout: ir.Layout{Kind: layout}}
+		last := len(out) - 1
+		switch {
+		case b.unrolled:
+			out = append(out, ofLayer(one, layer))
+		case last >= 0 && slices.Equal(out[last].Shape, one.Shape):
+			out[last].Count++
+		default:
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
 // ofLayer is one member of a family, as a buffer in none.
 func ofLayer(family ir.Buffer, layer int) ir.Buffer {
 	family.Name, _ = ir.Resolve(family.Name, layer)
-	family.Count = 0
+	family.First, family.Count = 0, 0
 	return family
 }
 
@@ -191,8 +206,35 @@ func (b *builder) checkWeights() {
 		r.same(s, "kLayerBytes", size("kLayerBytes"), stride, why)
 	}
 	r.same(s, "kWeightBytes", size("kWeightBytes"), total, why)
-	_, cache := ir.CacheArena(b.one) // of each sequence
-	r.same(s, "kCacheBytes", size("kCacheBytes"), cache, "as large as its blocks")
+	caches, total := ir.CacheArena(b.one) // of each sequence
+	r.same(s, "kCacheBytes", size("kCacheBytes"), total, "as large as its blocks")
+	if b.p.Model.StatesDiffer() {
+		b.checkCaches(caches)
+	}
+}
+
+// cacheAt lists where the cache of each layer begins, where layers have caches of several sizes.
+const cacheAt = "kKvAt"
+
+func (b *builder) checkCaches(places []ir.Placement) {
+	r := &b.config
+	c := r.scope.byName[cacheAt]
+	if c == nil || c.typ != "size_t" || !c.array || len(c.value.list) != b.facts.layers {
+		r.fail(r.scope.at, "no list %s of size_t with a value for each of %d layers; want where their caches begin", cacheAt,
+			b.facts.layers)
+		return
+	}
+	r.taken[c.name] = true
+	offsets := map[string]int{}
+	for _, pl := range places {
+		offsets[pl.Name] = pl.Offset
+	}
+	for layer, v := range c.value.list {
+		name, _ := ir.Resolve(kernel.Named.Cache, layer)
+		if want := offsets[name]; v.kind != integer || v.n != want {
+			r.fail(v.at, "%s is not where the cache of layer %d begins; want %d", cacheAt, layer, want)
+		}
+	}
 }
 
 // checkOffsets holds a list of offsets to where the members of families lie. A list is for those of several formats.

@@ -126,9 +126,10 @@ func (b *builder) streamOf(d *descriptor) []kernelCall {
 	c := kernelCall{context: d.contextOf(), layer: -1, of: d.scope.name}
 	switch d.body.Streams {
 	case kernel.Tiles:
-		c.what, c.args = "turns.weights", []place{b.addressOf(d, d.Matrix), d.layerIn("layer")}
+		c.what, c.args = "turns.weights", []place{b.addressOf(d, d.Matrix, "layer"), d.layerIn("layer")}
 	case kernel.CacheRows:
 		c.what, c.args = "turns.cache", []place{d.layerIn("layer"), {name: "position"}}
+		c.args = append(c.args, b.cacheOf(d, "layer")...)
 	default:
 		return nil
 	}
@@ -143,16 +144,18 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 		c.args = []place{{name: d.body.Reader(&d.Stage)}}
 	}
 	for _, a := range d.argsOf() {
-		at := b.pageOf
-		if a.Weight {
-			at = b.addressOf
+		to, at := &c.args, place{}
+		if name := *a.At(&d.Stage); a.Weight {
+			at = b.addressOf(d, name, "c.layer")
+		} else {
+			at = b.pageOf(d, name)
 		}
-		to := &c.args
 		if a.Inside {
 			to = &c.args[0].inside
 		}
-		*to = append(*to, at(d, *a.At(&d.Stage)))
+		*to = append(*to, at)
 	}
+	c.args = append(c.args, b.cacheOf(d, "c.layer")...)
 	if d.body.Emitted {
 		c.what, c.of, c.best = functionName(d.scope.name), "", d.head()
 	}
@@ -174,11 +177,22 @@ func (d *descriptor) barrierCalls() []kernelCall {
 		{context: at, layer: d.set(), what: "join", args: []place{d.layerIn("c.layer")}}}
 }
 
-// addressOf is the address of a weight, or of its member for the layer of a stage.
-func (b *builder) addressOf(d *descriptor, weight string) place {
+// cacheOf is what a stage of attention is told of its cache, in a walk whose loop counts layers in a variable: where it
+// begins, if caches are of several sizes.
+func (b *builder) cacheOf(d *descriptor, variable string) []place {
+	if d.body.Streams != kernel.CacheRows || !b.p.Model.StatesDiffer() {
+		return nil
+	}
+	layer := d.layerIn(variable)
+	return []place{{name: cacheAt, index: layer.spell()}}
+}
+
+// addressOf is the address of a weight, or of its member for the layer of a stage, in a walk whose loop counts layers in
+// a variable.
+func (b *builder) addressOf(d *descriptor, weight, variable string) place {
 	weight = b.outside(d, weight)
 	if c := b.config.byName[b.constants[weight]]; c != nil && c.array {
-		return place{base: "weights", name: c.name, index: "layer"} // matrices alone, which the producer streams
+		return place{base: "weights", name: c.name, index: variable}
 	}
 	if ir.IsFamily(weight) {
 		return place{base: "base", name: b.constants[weight]}

@@ -133,6 +133,7 @@ func (b *builder) read(d *descriptor) {
 	if d.body.Matrix(&d.Stage) != nil {
 		b.readStorage(d)
 	}
+	d.OwnHeads = b.facts.HeadsDiffer
 	for i := range d.body.Fields {
 		b.readField(d, &d.body.Fields[i])
 	}
@@ -141,7 +142,7 @@ func (b *builder) read(d *descriptor) {
 		if f.Wants == nil {
 			continue
 		}
-		if want := f.Wants(&b.facts.Facts, &d.Stage); want != "" {
+		if want := f.Wants(b.factsOf(b.layerOf(d)), &d.Stage); want != "" {
 			switch at := f.At(&d.Stage).(type) {
 			case *int:
 				r.wrong(s, f.Name, "%d; want %s", *at, want)

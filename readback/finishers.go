@@ -225,6 +225,15 @@ func (c *chain) rows() ir.Range {
 	return kernel.TaskRows
 }
 
+// ropeOf reports whether a rotation has numbers as it needs them: below which row, by which table unless it is the
+// first, and where layers differ in it how many elements a head has.
+func (c *chain) ropeOf(numbers []int) bool {
+	if c.b.p.Model.Differ(ir.HeadDimOf) {
+		return len(numbers) == 3 && numbers[2] == c.b.factsOf(c.b.layerOf(c.d)).HeadDim
+	}
+	return len(numbers) == 1 || len(numbers) == 2 && numbers[1] > 0
+}
+
 // statement adds what one statement does.
 func (c *chain) statement(s *statement) {
 	if c.ended {
@@ -235,13 +244,13 @@ func (c *chain) statement(s *statement) {
 		return
 	}
 	switch {
-	case s.what == "rope" && s.plus == "" && (len(s.numbers) == 1 || len(s.numbers) == 2 && s.numbers[1] > 0):
+	case s.what == "rope" && s.plus == "" && c.ropeOf(s.numbers):
 		if v, ok := s.is(len(s.numbers), "c", "r", "*"); ok {
 			in, t := c.value(s.at, v[0]), c.b.rotation(&c.b.finish, s.at, 0)
-			if len(s.numbers) == 2 {
+			if len(s.numbers) > 1 {
 				t = c.b.rotation(&c.b.finish, s.at, s.numbers[1])
 			}
-			c.ops = append(c.ops, kernel.RopeOf(&c.b.facts.Facts, t, s.numbers[0], in))
+			c.ops = append(c.ops, kernel.RopeOf(c.b.factsOf(c.b.layerOf(c.d)), t, s.numbers[0], in))
 			c.define("%" + s.name)
 			return
 		}

@@ -11,7 +11,7 @@ type place struct {
 	at     pos
 	base   string // weights, or base, which are the weights of a layer; "" for anything but an address
 	name   string // "" for a number
-	index  string // the variable that an entry of a list of addresses is taken by
+	index  string // the variable, or the number, that an entry of a list is taken by
 	number int
 	member *member
 	inside []place // the braces of a type
@@ -55,17 +55,33 @@ func (w *walk) place(braces bool) place {
 		w.bases[1] = w.bases[1] || p.base == "base"
 		if w.peek().text == "[" {
 			w.want("[")
-			p.index = w.word("the variable of the layers").text
-			w.want("]")
+			p.index = w.index()
 		}
 	case next == "[":
 		w.want("[")
-		p.member = w.member()
+		if w.peek().text == "(" {
+			p.member = w.member()
+		} else {
+			p.index = w.index()
+		}
 	case next == "{" && braces:
 		w.want("{")
 		p.inside = w.places("}")
 	}
 	return p
+}
+
+// index reads what takes an entry of a list, from behind its bracket on: the variable of the layers, or a number.
+func (w *walk) index() string {
+	index := ""
+	if w.peek().kind == number {
+		index = strconv.Itoa(w.integer())
+	} else if index = w.word("the variable of the layers").text; w.peek().text == "." {
+		w.want(".")
+		index += "." + w.word("a member").text
+	}
+	w.want("]")
+	return index
 }
 
 // member reads the number of a page, from behind its bracket on.
@@ -93,6 +109,8 @@ func (p *place) is(text string) bool { return p.spell() == text }
 // spell is the place as it is written.
 func (p *place) spell() string {
 	switch {
+	case p.index != "" && p.base == "":
+		return p.name + "[" + p.index + "]"
 	case p.index != "":
 		return p.base + " + " + p.name + "[" + p.index + "]"
 	case p.base != "":

@@ -1,6 +1,7 @@
 package readback
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,7 +51,7 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	if b.diags.Err() != nil {
 		return nil, b.diags
 	}
-	b.facts.CacheBlocks = knobs.ChunkBytes.Of(&b.p.Config) / ir.CacheBlock(b.facts.dtypes.Cache, b.facts.HeadDim)
+	b.facts.CacheBlocks = knobs.ChunkBytes.Of(&b.p.Config) / b.p.Model.StateBlock()
 	b.walks(text[kernelFile])
 	if b.diags.Err() != nil {
 		return nil, b.diags
@@ -159,10 +160,11 @@ func (b *builder) readRotations() {
 		return // nothing rotates
 	}
 	for i := range tables {
-		t := kernel.Angles{Frequencies: numbered("rope.inv_freq", i), Pairs: m.HeadDim / 2}
+		most := b.p.Model.Most(ir.HeadDimOf)
+		t := kernel.Angles{Frequencies: numbered("rope.inv_freq", i), Pairs: most / 2}
 		if name := numbered(rotatedPairs, i); s.byName[name] != nil {
-			if t.Pairs = r.positive(s, name); t.Pairs > m.HeadDim/2 {
-				r.wrong(s, name, "%d; want at most half of kHeadDim, which is %d", t.Pairs, m.HeadDim)
+			if t.Pairs = r.positive(s, name); t.Pairs > most/2 {
+				r.wrong(s, name, "%d; want at most half of kHeadDim, which is %d", t.Pairs, most)
 			}
 		}
 		if name := numbered(ropeScale, i); s.byName[name] != nil {
@@ -206,54 +208,92 @@ func (b *builder) model() {
 	for _, f := range []struct {
 		name string
 		to   *int
-	}{{"kLayers", &m.layers}, {"kHidden", &m.Hidden}, {"kIntermediate", &m.Intermediate}, {"kHeads", &m.Heads},
-		{"kKVHeads", &m.KVHeads},
-		{"kHeadDim", &m.HeadDim}, {"kVocab", &m.Vocab}, {"kMaxSeq", &m.maxSeq}} {
-		if *f.to = r.positive(s, f.name); *f.to > most {
-			r.wrong(s, f.name, "%d; want at most %d", *f.to, most)
-		}
-	}
-	if m.Heads%m.KVHeads != 0 {
-		r.wrong(s, "kHeads", "%d; want a multiple of kKVHeads, which is %d", m.Heads, m.KVHeads)
+	}{{"kLayers", &m.layers}, {"kHidden", &m.Hidden}, {"kVocab", &m.Vocab}, {"kMaxSeq", &m.maxSeq}} {
+		*f.to = b.size(f.name)
 	}
 	m.tied = s.byName["kEmbedWeight"] == nil
+	b.p.Model = ir.Model{DTypes: m.dtypes, Layers: m.layers, Hidden: m.Hidden, Vocab: m.Vocab, MaxSeq: m.maxSeq,
+		Tied: m.tied}
+	b.layerSizes()
+	m.LayerFacts, m.HeadsDiffer = *b.p.Model.Of(0), b.p.Model.HeadsDiffer()
+	for _, f := range b.p.Model.Facts() {
+		if f.Heads%f.KVHeads != 0 {
+			r.wrong(s, "kHeads", "%d, or in some layers %d; want a multiple of the kv heads, of which there are %d",
+				m.Heads, f.Heads, f.KVHeads)
+		}
+	}
 	b.readRotations()
-	b.p.Model = ir.Model{DTypes: m.dtypes, Layers: m.layers, Hidden: m.Hidden, Intermediate: m.Intermediate,
-		Heads: m.Heads, KVHeads: m.KVHeads,
-		HeadDim: m.HeadDim, Vocab: m.Vocab, MaxSeq: m.maxSeq, Tied: m.tied}
-	b.readWidths()
 }
 
-// readWidths reads how wide the MLP of each layer is, where layers differ in that.
-func (b *builder) readWidths() {
+// size is a constant that sizes are products of.
+func (b *builder) size(name string) int {
+	r, s := &b.config, b.config.scope
+	n := r.positive(s, name)
+	if n > most {
+		r.wrong(s, name, "%d; want at most %d", n, most)
+	}
+	return n
+}
+
+// layerSizes reads what layers may differ in: a constant, and a list of all layers where they do, of which the constant
+// is the largest.
+func (b *builder) layerSizes() {
+	m := &b.p.Model
+	var all ir.LayerFacts
+	var differ []func(f *ir.LayerFacts, layer int)
+	for _, c := range []struct {
+		name, list string
+		of         func(f *ir.LayerFacts) *int
+	}{{"kIntermediate", "kIntermediates", func(f *ir.LayerFacts) *int { return &f.Intermediate }},
+		{"kHeads", "kHeadCounts", func(f *ir.LayerFacts) *int { return &f.Heads }},
+		{"kKVHeads", "kKVHeadCounts", func(f *ir.LayerFacts) *int { return &f.KVHeads }},
+		{"kHeadDim", "kHeadDims", func(f *ir.LayerFacts) *int { return &f.HeadDim }}} {
+		*c.of(&all) = b.size(c.name)
+		if list := b.sizeList(c.name, c.list, *c.of(&all)); list != nil {
+			differ = append(differ, func(f *ir.LayerFacts, layer int) { *c.of(f) = list[layer] })
+		}
+	}
+	layers := []ir.LayerFacts{all}
+	if len(differ) > 0 {
+		layers = slices.Repeat(layers, m.Layers)
+		for layer := range layers {
+			for _, set := range differ {
+				set(&layers[layer], layer)
+			}
+		}
+	}
+	m.SetFacts(layers)
+}
+
+// sizeList reads a list with a size of each layer; nil where there is none, or none that can be.
+func (b *builder) sizeList(name, list string, largest int) []int {
 	r, m := &b.config, &b.p.Model
-	c := r.scope.byName["kIntermediates"]
+	c := r.scope.byName[list]
 	if c == nil {
-		return
+		return nil
 	}
 	r.taken[c.name] = true
 	if most := ir.ModelBound("layers").Hi; m.Layers > most {
-		r.fail(c.at, "%s has widths of %d layers; want %d layers at most", c.name, m.Layers, most)
-		return
+		r.fail(c.at, "%s has sizes of %d layers; want %d layers at most", c.name, m.Layers, most)
+		return nil
 	}
-	var layers []ir.LayerFacts
+	var sizes []int
 	for _, v := range c.value.list {
 		if v.kind != integer || v.n < 1 || v.n > most {
-			r.fail(v.at, "no width of an MLP; want a number from 1 to %d", most)
-			return
+			r.fail(v.at, "no size of a layer; want a number from 1 to %d", most)
+			return nil
 		}
-		f := *m.Of(0)
-		f.Intermediate = v.n
-		layers = append(layers, f)
+		sizes = append(sizes, v.n)
 	}
-	if c.typ != "int" || !c.array || len(layers) != m.Layers || layers[0] != *m.Of(0) {
-		r.fail(c.at, "%s has %d values of type %s; want an array of int, with one for each of %d layers and "+
-			"kIntermediate first", c.name, len(layers), c.typ, m.Layers)
-		return
+	if c.typ != "int" || !c.array || len(sizes) != m.Layers || slices.Max(sizes) != largest {
+		r.fail(c.at, "%s has %d values of type %s; want an array of int, with one for each of %d layers, of which %s is "+
+			"the largest", c.name, len(sizes), c.typ, m.Layers, name)
+		return nil
 	}
-	if m.SetFacts(layers); len(m.Kinds) == 0 {
-		r.fail(c.at, "%s has one width alone; want none of it", c.name)
+	if slices.Min(sizes) == largest {
+		r.fail(c.at, "%s has one size alone; want none of it", c.name)
 	}
+	return sizes
 }
 
 // factsOf are the facts that the stages and buffers of a layer depend on.

@@ -47,11 +47,19 @@ func (b *builder) dist(d *descriptor) ir.Dist { return d.body.Dist(&b.facts.Fact
 // firstOf is the first layer of a kind; 0 stands for all.
 func (b *builder) firstOf(kind int) int { return max(0, slices.Index(b.kinds, kind)) }
 
+// layerOf is the layer of a stage, the first one of its kind; 0 for a stage of none.
+func (b *builder) layerOf(d *descriptor) int {
+	if d.single {
+		return d.layer
+	}
+	return b.firstOf(d.kind)
+}
+
 // ops are the operations that the body of a descriptor's stage carries out; those of a product its function has.
 func (b *builder) ops(d *descriptor) []ir.Op {
 	ops := d.finishedOps
 	if !d.body.Emitted {
-		ops = d.body.Ops(b.factsOf(b.firstOf(d.kind)), &d.Stage)
+		ops = d.body.Ops(b.factsOf(b.layerOf(d)), &d.Stage)
 	}
 	ops = slices.Clone(ops)
 	for i := range ops {

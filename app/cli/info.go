@@ -47,6 +47,16 @@ func (c *command) infoText(f *host.Facts, from *host.Provenance) string {
 	line("shape", "%d layers, hidden %d, intermediate %d, %d heads of %d, %d kv heads, vocab %d", m.Layers, m.Hidden,
 		m.Intermediate,
 		m.Heads, m.HeadDim, m.KVHeads, m.Vocab)
+	of, order := map[string]int{}, []string(nil)
+	for _, l := range f.Layers {
+		heads := fmt.Sprintf("%d heads of %d, %d kv heads", l.Heads, l.HeadDim, l.KVHeads)
+		if of[heads]++; of[heads] == 1 {
+			order = append(order, heads)
+		}
+	}
+	for _, heads := range order {
+		line("layers", "%d of %d with %s", of[heads], m.Layers, heads)
+	}
 	line("positions", "0 to %d", m.MaxSeq-1)
 	line("target", "%s (%s, %d SMs)", f.Target.Name, f.Target.Arch, f.Target.SMs)
 	for _, v := range f.Variants {

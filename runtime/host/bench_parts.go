@@ -200,10 +200,13 @@ func (t *timedParts) verify(c *cutting) error {
 		}
 		return s.stream.Synchronize()
 	}
-	layer := s.info.CacheBytes / int64(s.info.Layers)
-	cache := func() ([]byte, error) {
-		rows := make([]byte, layer)
-		return rows, s.dev.CopyDtoH(rows, s.cache()+driver.Ptr(s.info.CacheBytes-layer), nil)
+	total, at := int(s.info.CacheBytes), s.facts.CacheAt(s.info.Layers-1)
+	if len(s.facts.Layers) == 0 {
+		at = total - total/s.info.Layers
+	}
+	cache := func() ([]byte, error) { // of the last layer, to which its attention appends
+		rows := make([]byte, total-at)
+		return rows, s.dev.CopyDtoH(rows, s.cache()+driver.Ptr(at), nil)
 	}
 	if err := s.dev.Do(func() error { return decode(0) }); err != nil {
 		return err

@@ -77,7 +77,7 @@ func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, span
 		}
 		report.Positions++
 		report.Stages += len(pairs)
-		first, seen := FirstDifference(s.facts.Model, trace.Position, pairs, report.Tolerance)
+		first, seen := FirstDifference(s.facts, trace.Position, pairs, report.Tolerance)
 		report.Seen.RMS, report.Seen.Max = max(report.Seen.RMS, seen.RMS), max(report.Seen.Max, seen.Max)
 		if report.First = first; first != nil {
 			return nil
@@ -147,7 +147,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 
 // FirstDifference returns the first pair that differs by more than the tolerance, nil when there is none, and the
 // largest errors of the pairs before it, roundings left out.
-func FirstDifference(m Model, position int, pairs []StagePair, tolerances StageTolerances) (first *StageDifference,
+func FirstDifference(f *Facts, position int, pairs []StagePair, tolerances StageTolerances) (first *StageDifference,
 	seen Tolerance) {
 	for _, p := range pairs {
 		d := StageDifference{Position: position, Stage: p.Stage}
@@ -161,7 +161,7 @@ func FirstDifference(m Model, position int, pairs []StagePair, tolerances StageT
 			seen.RMS, seen.Max = max(seen.RMS, e.rms), max(seen.Max, e.max)
 			continue
 		}
-		d.Element, d.Place, d.Of = e.worst, m.place(p.Stage, e.worst), len(p.Want)
+		d.Element, d.Place, d.Of = e.worst, f.place(p.Stage, e.worst), len(p.Want)
 		d.Got, d.Want = Value(p.Got[e.worst]), Value(p.Want[e.worst])
 		d.RMS, d.Max = e.rms, e.max
 		bound := min(tolerance.Max*e.largest, tolerance.RMS*e.norm)
@@ -176,8 +176,13 @@ func FirstDifference(m Model, position int, pairs []StagePair, tolerances StageT
 }
 
 // place says what an element of a stage's vector is: its row, and in whose head it lies.
-func (m *Model) place(stage string, element int) string {
-	_, kind, _ := strings.Cut(stage, ".")
+func (f *Facts) place(stage string, element int) string {
+	of, kind, _ := strings.Cut(stage, ".")
+	layer, err := strconv.Atoi(strings.TrimPrefix(of, "L"))
+	if err != nil {
+		layer = -1 // of none
+	}
+	m := f.ModelOf(layer)
 	if m.HeadDim <= 0 {
 		kind = ""
 	}

@@ -316,22 +316,55 @@ func (s *Session) setCache(position int) error {
 		}
 		return s.stream.Synchronize()
 	}
-	if s.pattern == nil {
-		s.pattern = patternOf(total, &s.facts.Model)
-	}
-	type piece struct{ at, from, to int } // of the cache, and of the pattern
-	var there []piece
-	err := makeUp(total, s.region, s.pattern, &s.facts.Model, func(at, from, to int) error {
-		dst := s.cache() + driver.Ptr(at)
-		for _, p := range there {
-			if p.from <= from && to <= p.to {
-				return s.stream.CopyDtoD(dst, s.cache()+driver.Ptr(p.at+from-p.from), to-from)
+	var errs []error
+	for _, p := range s.cacheParts(total) {
+		type piece struct{ at, from, to int } // of the cache, and of the pattern
+		var there []piece
+		pattern := s.patternOf(p.bytes, &p.model)
+		errs = append(errs, makeUp(p.bytes, p.region, pattern, &p.model, func(at, from, to int) error {
+			dst := s.cache() + driver.Ptr(p.at+at)
+			for _, q := range there {
+				if q.from <= from && to <= q.to {
+					return s.stream.CopyDtoD(dst, s.cache()+driver.Ptr(p.at+q.at+from-q.from), to-from)
+				}
 			}
+			there = append(there, piece{at, from, to})
+			return s.dev.CopyHtoD(dst, pattern[from:to], nil)
+		}))
+	}
+	return errors.Join(errors.Join(errs...), s.stream.Synchronize())
+}
+
+// A cachePart is a part of the cache with blocks of one size. Its region says where in the pattern it begins.
+type cachePart struct {
+	at, bytes, region int
+	model             Model
+}
+
+// cacheParts are all of the cache, or its layers where they have blocks of integers and differ in them.
+func (s *Session) cacheParts(total int) []cachePart {
+	f := s.facts
+	if len(f.Layers) == 0 || f.Model.Cache != integerCache {
+		return []cachePart{{0, total, s.region, f.Model}}
+	}
+	var parts []cachePart
+	for l := range f.Layers {
+		m := f.ModelOf(l)
+		parts = append(parts, cachePart{f.CacheAt(l), m.layerCache(), s.region*len(f.Layers) + l, m})
+	}
+	return parts
+}
+
+// patternOf is what parts with such blocks repeat, as long as the longest that has been asked for.
+func (s *Session) patternOf(bytes int, m *Model) []byte {
+	have := s.patterns[m.HeadDim]
+	if want := patternOf(bytes, m); len(have) < len(want) {
+		if s.patterns == nil {
+			s.patterns = map[int][]byte{}
 		}
-		there = append(there, piece{at, from, to})
-		return s.dev.CopyHtoD(dst, s.pattern[from:to], nil)
-	})
-	return errors.Join(err, s.stream.Synchronize())
+		s.patterns[m.HeadDim], have = want, want
+	}
+	return have
 }
 
 // patternOf returns what the made-up cache of a region, of n bytes, repeats.

@@ -48,7 +48,9 @@ type Facts struct {
 	// Passes of several tokens: of several rows, by their number, then of a row of each of several sequences, at most
 	// one, and then of several rows of each of as many, at most one. A build may have none.
 	Passes []PassFacts `json:"passes,omitempty"`
-	Prompt int         `json:"prompt,omitempty"` // tokens of a pass over a prompt at most; 0: there is no such kernel
+	// Layers are those of the model where they differ in heads; Model has the most of each size then.
+	Layers []Layer `json:"layers,omitempty"`
+	Prompt int     `json:"prompt,omitempty"` // tokens of a pass over a prompt at most; 0: there is no such kernel
 }
 
 // PassFacts are those of a kernel for passes of several tokens. Its files are in a directory of their own,
@@ -267,6 +269,9 @@ func (f *Facts) incomplete() string {
 			return fmt.Sprintf("a name in its facts is %.40q, and must be a line of at most %d printable bytes", name,
 				maxName)
 		}
+	}
+	if wrong := f.wrongLayers(); wrong != "" {
+		return wrong
 	}
 	if elementBytes(f.Model.DType) == 0 {
 		return fmt.Sprintf("facts.model.dtype is %q; BF16, F16 and F32 are known", f.Model.DType)

@@ -177,22 +177,18 @@ type cachePiece struct{ at, bytes int }
 
 // cachePieces are those that hold the rows of the first n positions, n > 0, with their bytes in all.
 func (s *Session) cachePieces(n int) (pieces []cachePiece, total int, err error) {
-	m, block := &s.facts.Model, s.facts.Model.CacheBlock
-	blocks := func(rows int) int { return (rows + blockRows - 1) / blockRows }
-	head := blocks(m.MaxSeq) * block
-	layer := int(s.info.CacheBytes) / m.Layers
-	if block <= 0 || head*m.KVHeads > layer || layer-head*m.KVHeads >= cacheAlign {
-		return nil, 0, &BuildError{Path: filepath.Join(s.dir, ManifestFile),
-			What:   fmt.Sprintf("facts.model.cache_block is %d, and a layer's cache has %d bytes", block, layer),
-			Remedy: recompile}
-	}
-	bytes := blocks(n) * block
-	for l := range m.Layers {
+	for l := range s.facts.Model.Layers {
+		m, at, err := s.cacheOf(l)
+		if err != nil {
+			return nil, 0, err
+		}
+		head, bytes := cacheBlocks(m.MaxSeq)*m.CacheBlock, cacheBlocks(n)*m.CacheBlock
 		for h := range m.KVHeads {
-			pieces = append(pieces, cachePiece{l*layer + h*head, bytes})
+			pieces = append(pieces, cachePiece{at + h*head, bytes})
+			total += bytes
 		}
 	}
-	return pieces, bytes * len(pieces), nil
+	return pieces, total, nil
 }
 
 // buildDigest is the SHA-256 of the manifest, which has the digests of all that the build is made of.

@@ -61,7 +61,7 @@ type Session struct {
 	position int  // of the next token; the cache holds the rows before it
 	checked  bool // Check has passed
 	build    buildID
-	pattern  []byte // of the made-up cache, as soon as it is needed
+	patterns map[int][]byte // of the made-up cache, as soon as they are needed, by the elements of a head
 
 	chooser *choosing  // how the one sequence goes on; nil: by the largest logits
 	tables  []tables   // of the choices of each sequence, as soon as they are needed

@@ -109,11 +109,11 @@ func (c *modelCheck) checkBuffers() {
 		if p.flat.Pass.NumSequences() > 1 { // each has one: ir.Check
 			s = s[1:]
 		}
-		if len(s) != 4 || s[1] != m.MaxSeq || !slices.ContainsFunc(m.Facts(), func(f ir.LayerFacts) bool {
-			return s[0] == f.KVHeads && s[3] == f.HeadDim
+		if len(s) != 4 || !slices.ContainsFunc(m.Facts(), func(f ir.LayerFacts) bool {
+			return f.State().Has(s, m.MaxSeq)
 		}) {
 			p.disagree("buffer "+b.Name, "has shape %v", b.Shape).
-				Suggest("the model's caches are [%d, %d, 2, %d]", m.KVHeads, m.MaxSeq, m.HeadDim)
+				Suggest("the model's caches are %s", m.Of(0).State().Spell(m.MaxSeq))
 		}
 	}
 	if caches != m.Layers {
@@ -196,10 +196,10 @@ func (c *modelCheck) checkCache(t int32, o *ir.FlatOp, layer int) {
 	if len(c.m.Kinds) == 0 || len(o.InBuf) < 2 || o.InBuf[1] < 0 {
 		return
 	}
-	of, s := c.m.Of(layer), c.p.flat.Buffers[o.InBuf[1]].Shape
-	if n := len(s); (n < 4 || s[n-4] != of.KVHeads || s[n-1] != of.HeadDim) && c.once("the cache of a layer") {
+	of, s := c.m.Of(layer).State(), c.p.flat.Buffers[o.InBuf[1]].Shape
+	if !of.Has(s, c.m.MaxSeq) && c.once("the cache of a layer") {
 		c.p.disagree(c.p.Task(t), "%s reads a cache of shape %v", o.Code, s).
-			Suggest("by the facts of layer %d it is [%d, %d, 2, %d]", layer, of.KVHeads, c.m.MaxSeq, of.HeadDim)
+			Suggest("by the facts of layer %d it is %s", layer, of.Spell(c.m.MaxSeq))
 	}
 }
 

@@ -1,0 +1,73 @@
+package host
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// A Layer is what layers of a model may differ in that a host needs to know: their heads, and what they keep from step
+// to step.
+type Layer struct {
+	Heads   int `json:"heads"`
+	KVHeads int `json:"kv_heads"`
+	HeadDim int `json:"head_dim"`
+
+	CacheAt    int `json:"cache_at"`    // where its cache begins in that of a sequence, in bytes
+	CacheBlock int `json:"cache_block"` // as of Model
+}
+
+// ModelOf is the model as if all layers were like one of them.
+func (f *Facts) ModelOf(layer int) Model {
+	m := f.Model
+	if layer >= 0 && layer < len(f.Layers) {
+		l := &f.Layers[layer]
+		m.Heads, m.KVHeads, m.HeadDim, m.CacheBlock = l.Heads, l.KVHeads, l.HeadDim, l.CacheBlock
+	}
+	return m
+}
+
+// CacheAt is where the cache of a layer begins in that of a sequence, in bytes.
+func (f *Facts) CacheAt(layer int) int {
+	if layer < len(f.Layers) {
+		return f.Layers[layer].CacheAt
+	}
+	return layer * alignedCache(f.Model.layerCache())
+}
+
+// layerCache is the bytes of the cache of a layer: blocks of each kv head.
+func (m *Model) layerCache() int { return m.KVHeads * cacheBlocks(m.MaxSeq) * m.CacheBlock }
+
+// cacheBlocks is how many blocks of a head have rows of so many positions.
+func cacheBlocks(positions int) int { return (positions + blockRows - 1) / blockRows }
+
+func alignedCache(bytes int) int { return (bytes + cacheAlign - 1) / cacheAlign * cacheAlign }
+
+// wrongLayers says what is wrong with facts of layers that differ, or nothing.
+func (f *Facts) wrongLayers() string {
+	if n := len(f.Layers); n != 0 && n != f.Model.Layers {
+		return fmt.Sprintf("facts.layers has %d layers, and the model has %d", n, f.Model.Layers)
+	}
+	for i, l := range f.Layers {
+		m := f.ModelOf(i)
+		if min(l.Heads, l.KVHeads, l.HeadDim, l.CacheBlock) <= 0 || l.CacheAt < 0 || m.layerCache() <= 0 {
+			return fmt.Sprintf("facts.layers has %+v as layer %d; its numbers must be positive", l, i)
+		}
+	}
+	return ""
+}
+
+// cacheOf is where the cache of a layer lies, and a model of such layers.
+func (s *Session) cacheOf(layer int) (m Model, at int, err error) {
+	m, at = s.facts.ModelOf(layer), s.facts.CacheAt(layer)
+	end := int(s.info.CacheBytes)
+	if len(s.facts.Layers) == 0 {
+		each := end / m.Layers
+		at, end = layer*each, (layer+1)*each
+	}
+	if used := m.layerCache(); m.CacheBlock <= 0 || at+used > end || len(s.facts.Layers) == 0 && end-at-used >= cacheAlign {
+		return m, 0, &BuildError{Path: filepath.Join(s.dir, ManifestFile),
+			What:   fmt.Sprintf("facts.model.cache_block is %d, and a layer's cache has %d bytes", m.CacheBlock, end-at),
+			Remedy: recompile}
+	}
+	return m, at, nil
+}
