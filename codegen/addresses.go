@@ -94,7 +94,7 @@ func (b *builder) placeWeights() error {
 }
 
 // inLayers returns the members of the families of one name, layer by layer, if it takes several to have all layers, and
-// they are of several shapes or formats.
+// they are of several shapes or formats, or in the order of heads of several sizes.
 func (b *builder) inLayers(name string) []ir.Member {
 	if !ir.IsFamily(name) {
 		return nil
@@ -111,7 +111,8 @@ func (b *builder) inLayers(name string) []ir.Member {
 		case len(b.p.Model.Kinds) == 0 && !slices.Equal(buf.Shape, first.Shape):
 			return nil
 		}
-		several = several || buf.Format() != first.Format() || !slices.Equal(buf.Shape, first.Shape)
+		several = several || buf.Format() != first.Format() || !slices.Equal(buf.Shape, first.Shape) ||
+			buf != first && b.p.Model.Differ(ir.HeadDimOf)
 		members += buf.Count
 	}
 	if !several || members != len(out) {

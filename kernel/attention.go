@@ -16,8 +16,10 @@ var Attend = declare(&Body{
 	Place:   ByUnit,
 	Streams: CacheRows,
 	Buffers: []Buffer{{Name: Named.Cache, At: func(s *Stage) *string { return &s.Cache }, State: (*ir.LayerFacts).State},
-		{Name: "L{i}.q_norm.weight", At: qNorm, Shape: func(f *Facts) []int { return []int{f.gains(f.Heads)} }},
-		{Name: "L{i}.k_norm.weight", At: kNorm, Shape: func(f *Facts) []int { return []int{f.gains(f.KVHeads)} }},
+		{Name: "L{i}.q_norm.weight", At: qNorm, Paired: true,
+			Shape: func(f *Facts) []int { return []int{f.gains(f.Heads)} }},
+		{Name: "L{i}.k_norm.weight", At: kNorm, Paired: true,
+			Shape: func(f *Facts) []int { return []int{f.gains(f.KVHeads)} }},
 		{Name: "L{i}.q_norm.bias", At: qShift}, {Name: "L{i}.k_norm.bias", At: kShift}},
 	Vectors: []Vector{
 		{"L{i}.attn", []string{"attn"}, func(f *Facts) []int { return []int{f.QueryRows()} }},

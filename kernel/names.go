@@ -26,6 +26,8 @@ type Buffer struct {
 	Name  string
 	At    func(s *Stage) *string // nil: its Name is what ROLE or NORM makes of another
 	Shape func(f *Facts) []int   // nil: it is not a weight, or its name is made of ROLE or NORM
+	// Paired says that its rows are in the pairs of a rotation: layers with heads of another size have another family.
+	Paired bool
 	// State is what each layer with such a stage keeps in it from step to step; nil: it is no state.
 	State func(f *ir.LayerFacts) ir.State
 }

@@ -15,7 +15,7 @@ var Product = declare(&Body{
 		{Name: "rope.inv_freq", At: func(s *Stage) *string { return &s.Angles.Frequencies }},
 		{Name: "L{i}.xielu.weight", At: curve, Shape: func(*Facts) []int { return []int{4} }},
 		{Name: "lm_head.weight", Shape: func(f *Facts) []int { return []int{f.Vocab, f.Hidden} }},
-		{Name: "L{i}.qkv.weight", Shape: func(f *Facts) []int { return []int{f.qkvRows(), f.Hidden} }},
+		{Name: "L{i}.qkv.weight", Paired: true, Shape: func(f *Facts) []int { return []int{f.qkvRows(), f.Hidden} }},
 		{Name: "L{i}.o.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.QueryRows()} }},
 		{Name: "L{i}.gate_up.weight", Shape: func(f *Facts) []int { return []int{2 * f.Intermediate, f.Hidden} }},
 		{Name: "L{i}.up.weight", Shape: func(f *Facts) []int { return []int{f.Intermediate, f.Hidden} }},

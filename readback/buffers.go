@@ -113,15 +113,16 @@ func (b *builder) stored(w ir.Buffer, kind int) ir.Buffer {
 }
 
 // runs are the families of a weight with a place for each of n layers: one for each run of layers whose stages read it
-// as of one shape, and stored in one format.
+// as of one shape, and stored in one format, and where rows are in pairs have heads of one size.
 func (b *builder) runs(c *constant, n int) []ir.Buffer {
 	var out []ir.Buffer
 	layers := ir.Loop{Count: n, Kinds: b.kinds}
 	for layer := range n {
 		w, _ := b.weightOf(strings.TrimSuffix(c.name, "At"), layer)
-		in := b.stored(w, layers.Kind(layer))
+		in, m := b.stored(w, layers.Kind(layer)), &b.p.Model
 		if last := len(out) - 1; last >= 0 && out[last].Format() == in.Format() &&
-			slices.Equal(out[last].Shape, in.Shape) {
+			slices.Equal(out[last].Shape, in.Shape) &&
+			(!paired(strings.TrimSuffix(c.name, "At")) || m.Of(layer).HeadDim == m.Of(layer-1).HeadDim) {
 			out[last].Count++
 			continue
 		}
@@ -129,6 +130,16 @@ func (b *builder) runs(c *constant, n int) []ir.Buffer {
 		out = append(out, in)
 	}
 	return out
+}
+
+// paired reports whether the rows of a weight are in the pairs of a rotation.
+func paired(constant string) bool {
+	if matrix, isBias := strings.CutSuffix(constant, "Bias"); isBias {
+		constant = matrix + "Weight"
+	}
+	return slices.ContainsFunc(kernel.Buffers, func(w kernel.Buffer) bool {
+		return w.Paired && constantFor(w.Name) == constant
+	})
 }
 
 // weightOf is the weight, or the frequencies, whose offset a constant is called to be: kQkvWeight is that of

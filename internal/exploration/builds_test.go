@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"amkc/compiler"
 	"amkc/importers"
@@ -63,6 +64,9 @@ var (
 		"hidden_size": 64, "intermediate_size": 96, "vocab_size": 96, "max_position_embeddings": 64}
 	quantised = map[string]any{"hidden_size": 128, "intermediate_size": 128}
 	windows   = map[string]any{"sliding_window": 4, "layer_types": []string{"sliding_attention", "full_attention"}}
+	// The second layer has fewer kv heads, and another width.
+	layers = map[string]any{"per_layer_config": map[string]any{
+		"1": map[string]any{"num_key_value_heads": 1, "num_attention_heads": 3, "intermediate_size": 72}}}
 	// What a model differs in from its config.json, after its sizes.
 	models = map[string]map[string]any{
 		"llama":             {},
@@ -86,6 +90,7 @@ var (
 		"cohere-head-norms": {},
 		"cohere2-tied":      windows,
 		"cohere2-listed":    windows,
+		"llama-layer-heads": layers,
 	}
 )
 
@@ -168,6 +173,11 @@ func (b Build) size(config map[string]any) {
 				config[name] = number(heads) * number(b["head_dim"])
 			}
 		}
+	}
+	if b["layers"] == "heads" {
+		kvHeads, group := number(b["num_key_value_heads"]), number(b["group"])
+		config["per_layer_config"] = map[string]any{"1": map[string]any{"num_key_value_heads": kvHeads + 1,
+			"num_attention_heads": (kvHeads + 1) * max(1, group-1)}}
 	}
 	if types, ok := config["layer_types"].([]string); ok && b["num_hidden_layers"] != "" {
 		config["layer_types"] = types[:number(b["num_hidden_layers"])]
@@ -306,6 +316,14 @@ func (b Build) Compile(ctx context.Context, root, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if b["layers"] == "size" {
+		o.After = func(_ int, pass *passes.Pass, s *passes.State, _ time.Duration) error {
+			if pass.Name == "import" {
+				widen(s.Graph)
+			}
+			return nil
+		}
+	}
 	if b["magnitude"] != "" {
 		if err := b.magnified(o); err != nil {
 			return "", err
@@ -314,6 +332,35 @@ func (b Build) Compile(ctx context.Context, root, dir string) (string, error) {
 	}
 	_, err = compiler.Compile(ctx, compiler.BuildOptions{Options: o, OutDir: out, NoBuild: true, NoLauncher: true})
 	return out, err
+}
+
+// widen makes the heads of the second of two layers half as many and twice as large, with a rotation of their own,
+// unless norms have weights for each element of a head. Its matrices stay as they are.
+func widen(g *ir.Graph) {
+	kind := g.Kinds[g.Layers[1]]
+	f := *g.Model.Of(1)
+	if f.KVHeads%2 != 0 || slices.ContainsFunc(kind.Nodes, func(n ir.GraphNode) bool {
+		return n.Op != "rope" && n.Op != "attention" && n.IntOr("head_dim", 0) > 0
+	}) {
+		return
+	}
+	rope := *g.RopeOf(g.Layers[1])
+	twice := make([]float32, 2*len(rope.InvFreq))
+	for j := range twice {
+		twice[j] = rope.InvFreq[j/2] / float32(1+j%2)
+	}
+	if rope.InvFreq = twice; len(twice) > 0 {
+		kind.Rope = &rope
+	}
+	f.Heads, f.KVHeads, f.HeadDim = f.Heads/2, f.KVHeads/2, 2*f.HeadDim
+	g.Model.SetFacts([]ir.LayerFacts{*g.Model.Of(0), f})
+	if g.Layers[0] != g.Layers[1] {
+		g.Kinds[g.Layers[1]] = kind
+		return
+	}
+	kind.Name += " with wide heads"
+	g.Layers[1] = len(g.Kinds)
+	g.Kinds = append(g.Kinds, kind)
 }
 
 // magnified writes random weights whose matrices are multiplied: activations then get arguments at which they differ.

@@ -67,6 +67,8 @@ var drawn = []property{
 	among("warps.qkv", "8 1 2 4"), among("warps.o", "8 1 2 4"), among("warps.gate_up", "8 1 2 4"),
 	among("warps.down", "8 1 2 4"), among("warps.lm_head", "8 1 2 4"), among("short.rotation", "0 1"),
 	among("magnitude", "1 8"), // of matrices
+	// whether the second layer has other heads, or heads of another size
+	among("layers", "alike alike alike alike heads size"),
 }
 
 // needs are properties that a build must have so that a body is in it, and of which values may be drawn.
@@ -132,6 +134,16 @@ func (d *draw) build() Build {
 	}
 	if b["arch"] == "sm_75" || b["dtype"] == "fp32" || b["loop.barrier"] == "1" {
 		b["prompt"] = "no"
+	}
+	switch llama := slices.Contains(d.of(0).values, "llama"); {
+	case b["layers"] == "heads" && llama: // of a family whose config can say so
+		b["model"], b["num_hidden_layers"] = "llama", "2"
+	case b["layers"] == "size" && !slices.ContainsFunc(needs[d.body], func(p property) bool {
+		return p.name == "rows" && p.values[0] != "1"
+	}): // which no config says, so that it is said of the program of one token alone
+		b["num_hidden_layers"], b["num_key_value_heads"], b["rows"], b["sequences"] = "2", "2", "1", "1"
+	default:
+		b["layers"] = "alike"
 	}
 	heads := number(b["num_key_value_heads"]) * number(b["group"])
 	b["num_attention_heads"] = fmt.Sprint(heads)

@@ -42,7 +42,7 @@ struct Own {
   double value[kHeadDim];
   int integer[kHeadDim];
   Own(int head, int is_value) {
-    const float* row = qkv + (is_value ? v_row(head) : k_row(head));
+    const float* row = qkv + (is_value ? H::v_row(head) : H::k_row(head));
     float largest = 0;
     for (int d = 0; d < kHeadDim; ++d) largest = fmaxf(largest, fabsf(row[d]));
     if (kIntegers) scale = Bf16::to_float(Bf16::from_float(largest / 127));
@@ -71,8 +71,8 @@ static void compare(int unit, int position, u32 epoch) {
   const Own k(kv_head, 0), v(kv_head, 1);
   const bool owns = position / S::kShareRows % S::kSplits == split;
   const int first = S::kWindowRows ? max(0, position + 1 - S::kWindowRows) : 0;
-  for (int h = 0; h < kGroupHeads; ++h) {
-    const float* q = qkv + (kv_head * kGroupHeads + h) * kHeadDim;
+  for (int h = 0; h < H::kGroupHeads; ++h) {
+    const float* q = qkv + (kv_head * H::kGroupHeads + h) * kHeadDim;
     double sum = 0, top = -INFINITY, largest = 0, value[kHeadDim] = {};
     static double scores[kMaxSeq];
     for (int pass = 0; pass < 2; ++pass) {
@@ -97,7 +97,7 @@ static void compare(int unit, int position, u32 epoch) {
       }
     }
     // Scores differ by what sums in float32 do, and probabilities are rounded.
-    const double slack = Element::kBytes == 4 ? 1e-4 : 1e-2, base = (unit * kGroupHeads + h) * (kHeadDim + 2);
+    const double slack = Element::kBytes == 4 ? 1e-4 : 1e-2, base = (unit * H::kGroupHeads + h) * (kHeadDim + 2);
     const double total = S::kSplits > 1 ? handed_over<Fp32>(epoch, base + kHeadDim + 1) : 1;
     if (S::kSplits > 1) {
       const float m = handed_over<Fp32>(epoch, base + kHeadDim);
@@ -108,7 +108,7 @@ static void compare(int unit, int position, u32 epoch) {
     }
     for (int d = 0; d < kHeadDim; ++d) {
       const double got = S::kSplits > 1 ? handed_over<Fp32>(epoch, base + d) / total
-                                        : handed_over<Element>(epoch, (kv_head * kGroupHeads + h) * kHeadDim + d);
+                                        : handed_over<Element>(epoch, (kv_head * H::kGroupHeads + h) * kHeadDim + d);
       if (!(fabs(got - value[d] / sum) <= slack * largest)) wrong("result", unit, position, got, value[d] / sum);
     }
   }
@@ -147,7 +147,7 @@ static void make_up(int position, u32 epoch) {
   memcpy(before, cache.all, sizeof before);
   cache.write();
   for (int row = 0; row < kRows; ++row) {
-    qkv[row] = random_within(row < k_row(0) ? 2 : 1);
+    qkv[row] = random_within(row < H::k_row(0) ? 2 : 1);
     for (int copy = 0; copy < kQkv.copies; ++copy) {
       using Word = WordOf<Element>;
       reinterpret_cast<Word::Type*>(exchange.all + kQkv.offset + copy * kQkv.bytes)[row] = Word::make(qkv[row], epoch);

@@ -8,3 +8,6 @@
 #else
 #include "amk/attention_fma.cuh"
 #endif
+
+// The heads of all layers.
+using H = amk::HeadSizes<amk::kHeads, amk::kKVHeads, amk::kHeadDim>;

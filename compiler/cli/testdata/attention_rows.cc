@@ -13,12 +13,12 @@
 #define COMBINE S  // there are no splits
 #endif
 
-constexpr int kHandedOver = kTokenRows;  // of a token
+constexpr int kHandedOver = H::kTokenRows;  // of a token
 constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 22, 1};
 constexpr Page kCombined{kOut.offset + kOut.bytes, 1 << 22, 1};
 static Array<u8, kCombined.offset + kCombined.bytes> exchange;
 static Array<u8, SEQUENCES * size_t(kCacheBytes)> cache;
-static Array<Element::Bits, 4 * kQueryRows> weights;
+static Array<Element::Bits, 4 * H::kQueryRows> weights;
 static Array<float, kHeadDim / 2> frequencies;
 
 // ---- what is read: a function of the sequence, the position of a row, and the element ----
@@ -28,11 +28,11 @@ static unsigned which(int sequence, int row) { return sequence * 4096 + row; }
 // Rows from the position on are what an earlier text has left, and need not be finite: of integers, their scales.
 static void fill_cache(int sequence, int position) {
   for (int head = 0; head < kKVHeads; ++head) {
-    u8* const rows = cache.all + sequence * size_t(kCacheBytes) + head * kHeadCacheBytes;
+    u8* const rows = cache.all + sequence * size_t(kCacheBytes) + head * H::kHeadCacheBytes;
     for (int row = 0; row < (kMaxSeq + 15) / 16 * 16; ++row) {
       const float old = row % 2 ? NAN : INFINITY;
-      for (int e = 0; e < 2 * kPaddedHead; ++e) {
-        const int dim = e % kPaddedHead, at = cache_offset(row, dim, e >= kPaddedHead);
+      for (int e = 0; e < 2 * H::kPaddedHead; ++e) {
+        const int dim = e % H::kPaddedHead, at = cache_offset<H>(row, dim, e >= H::kPaddedHead);
         if constexpr (kQuantisedCache) {
           rows[at] = bits_at(which(sequence, row), head * 4096 + e);
         } else {
@@ -42,7 +42,7 @@ static void fill_cache(int sequence, int position) {
       }
       for (int is_value = 0; kQuantisedCache && is_value < 2; ++is_value) {
         const float scale = 1 + bits_at(which(sequence, row), 1 << 22 | head * 2 + is_value) % 64;
-        store_scale(rows, row, is_value, row >= position ? old : scale / 2048);
+        store_scale<H>(rows, row, is_value, row >= position ? old : scale / 2048);
       }
     }
   }
@@ -51,7 +51,7 @@ static void end_stage(const int (&positions)[SEQUENCES], int sequence, int first
   for (int token = 0; token < kTokens; ++token) {
     const int of = sequence + sequence_of(token), row = positions[of] + first + row_of(token);
     for (int e = 0; e < kHandedOver; ++e) {
-      const float v = value_at(which(of, row), 1 << 20 | e, e < k_row(0) ? 2 : 1);
+      const float v = value_at(which(of, row), 1 << 20 | e, e < H::k_row(0) ? 2 : 1);
       for (int copy = 0; copy < kQkv.copies; ++copy) {
         using Word = WordOf<Element>;
         reinterpret_cast<Word::Type*>(exchange.all + kQkv.offset + copy * kQkv.bytes)[token * kHandedOver + e] =
@@ -68,7 +68,7 @@ static Heads heads() {
   if constexpr (kSame<Heads, PlainHeads>) {
     return {kQkv};
   } else {
-    const auto of = [](int i) { return reinterpret_cast<u8*>(weights.all + i * kQueryRows); };
+    const auto of = [](int i) { return reinterpret_cast<u8*>(weights.all + i * H::kQueryRows); };
     return {kQkv, of(0), of(1), of(2), of(3)};
   }
 }
@@ -96,15 +96,15 @@ static void combine_on_sm() {
 template <class S>
 static void keep(u8* to, int unit, int token) {
   constexpr int kOfHead = kHeadDim + (S::kSplits > 1 ? 2 : 0);
-  for (int h = 0; h < kGroupHeads; ++h) {
+  for (int h = 0; h < H::kGroupHeads; ++h) {
     for (int d = 0; d < kOfHead; ++d, to += 4) {
       float v = 0;
       if constexpr (S::kSplits > 1) {
         const int of = (sequence_of(token) * kKVHeads * S::kSplits + unit) * kSequenceRows + row_of(token);
-        const int at = (of * kGroupHeads + h) * kOfHead + d;
+        const int at = (of * H::kGroupHeads + h) * kOfHead + d;
         v = WordOf<Fp32>::value(reinterpret_cast<const u64*>(exchange.all + kOut.offset)[at]);
       } else {
-        const int at = token * kQueryRows + (unit * kGroupHeads + h) * kHeadDim + d;
+        const int at = token * H::kQueryRows + (unit * H::kGroupHeads + h) * kHeadDim + d;
         v = WordOf<Element>::value(reinterpret_cast<const WordOf<Element>::Type*>(exchange.all + kOut.offset)[at]);
       }
       memcpy(to, &v, 4);
@@ -148,10 +148,10 @@ static void pass(const int (&positions)[SEQUENCES], int sequence, int first) {
 
 template <class S, class Heads = PlainHeads>
 static void run() {
-  constexpr int kOfUnit = 4 * kGroupHeads * (kHeadDim + (S::kSplits > 1 ? 2 : 0));
+  constexpr int kOfUnit = 4 * H::kGroupHeads * (kHeadDim + (S::kSplits > 1 ? 2 : 0));
   constexpr int kUnits = kKVHeads * S::kSplits;
   static u8 results[SEQUENCES][ROWS][kUnits][kOfUnit];
-  static WordOf<Element>::Type combined[SEQUENCES][ROWS][kQueryRows];
+  static WordOf<Element>::Type combined[SEQUENCES][ROWS][H::kQueryRows];
   static_assert(kSequences == 1 || kSequences == SEQUENCES, "a pass has one sequence or all");
   for (const auto& row : kPositions) {
     int positions[SEQUENCES];
@@ -207,8 +207,8 @@ extern "C" int amk_main(void* module) {
   exchange.make(), cache.make(), weights.make(), frequencies.make();
   launch.exchange = exchange.all;
   for (int i = 0; i < 4; ++i)
-    for (int e = 0; e < kQueryRows; ++e)
-      weights[i * kQueryRows + e] = Element::from_float(value_at(i, 1 << 21 | e, 2));
+    for (int e = 0; e < H::kQueryRows; ++e)
+      weights[i * H::kQueryRows + e] = Element::from_float(value_at(i, 1 << 21 | e, 2));
   for (int i = 0; i < kHeadDim / 2; ++i) frequencies[i] = powf(10000, -2.0f * i / kHeadDim);
   weights.write(), frequencies.write();
   run_stages<STAGES>();

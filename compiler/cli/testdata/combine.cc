@@ -10,7 +10,7 @@
 #if AMK_PROMPT
 #include "amk/prompt_shape.cuh"
 namespace amk {
-constexpr int kPromptColumns = kQueryRows;  // of the longest operand, for which a prompt leaves room
+constexpr int kPromptColumns = H::kQueryRows;  // of the longest operand, for which a prompt leaves room
 }
 #include "amk/prompt_attention.cuh"
 #else
@@ -52,7 +52,7 @@ static double wanted(int token, int head, int dim) {
 }
 
 static int index_of(int head, int split, int at) {
-  return ((head / kGroupHeads * COMBINE::kSplits + split) * kGroupHeads + head % kGroupHeads) * kStride + at;
+  return ((head / H::kGroupHeads * COMBINE::kSplits + split) * H::kGroupHeads + head % H::kGroupHeads) * kStride + at;
 }
 
 #if AMK_PROMPT
@@ -103,8 +103,8 @@ static void join_from(int first) {
   run_sms(combine_on_sm);
   const auto* combined = reinterpret_cast<const Combined*>(exchange.all + kWhere[1]);
   for (int token = first; token < first + kAtOnce; ++token) {
-    for (int i = 0; i < kQueryRows; ++i) {
-      const float got = value_of(combined[(token - first) * kQueryRows + i]);
+    for (int i = 0; i < H::kQueryRows; ++i) {
+      const float got = value_of(combined[(token - first) * H::kQueryRows + i]);
       const double want = wanted(token, i / kHeadDim, i % kHeadDim);
       if (!(fabs(got - want) <= 0.005 * fabs(want) + 1e-4) && ++failures < 20)
         fprintf(stderr, "token %d, head %d, element %d: %g, want %g\n", token, i / kHeadDim, i % kHeadDim, got, want);

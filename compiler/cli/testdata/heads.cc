@@ -2,11 +2,7 @@
 // in double precision. Prints what differs.
 #include "made_up.h"
 
-#if AMK_TENSOR_CORES
-#include "amk/unit_reader.cuh"
-#else
-#include "amk/attention_fma.cuh"
-#endif
+#include "attention.h"
 
 // ---- a unit, read and by definition ----
 
@@ -17,7 +13,7 @@ struct Form : Attn {
   static constexpr bool kNormShifted = kNorm == Norm::kShifted, kNormCentred = kNormShifted || kNorm == Norm::kCentred;
   static constexpr int kAngles = 0;
 };
-constexpr int kRows = (kHeads + 2 * kKVHeads) * kHeadDim, kOfUnit = (kGroupHeads + 2) * kHeadDim;
+constexpr int kRows = (kHeads + 2 * kKVHeads) * kHeadDim, kOfUnit = (H::kGroupHeads + 2) * kHeadDim;
 static float qkv[kRows], got[kOfUnit];
 static float2 turns_of_pairs[kHeadDim / 2];
 static Array<u8, kExchangeBytes> exchange;
@@ -48,11 +44,11 @@ static void compare(int unit) {
   const double slack = Element::kBytes == 2 ? 0x1p-8 : 0x1p-20;
   for (int e = 0; e < kOfUnit; ++e) {
     const int h = e / kHeadDim, d = e % kHeadDim;
-    double want = qkv[v_row(unit) + d];
-    if (h < kGroupHeads) {
-      want = by_definition<S>((unit * kGroupHeads + h) * kHeadDim, d, 0, kHeads * kHeadDim, q_gain.all, q_shift.all);
-    } else if (h == kGroupHeads) {
-      want = by_definition<S>(k_row(unit), d, kHeads * kHeadDim, kKVHeads * kHeadDim, k_gain.all, k_shift.all);
+    double want = qkv[H::v_row(unit) + d];
+    if (h < H::kGroupHeads) {
+      want = by_definition<S>((unit * H::kGroupHeads + h) * kHeadDim, d, 0, kHeads * kHeadDim, q_gain.all, q_shift.all);
+    } else if (h == H::kGroupHeads) {
+      want = by_definition<S>(H::k_row(unit), d, kHeads * kHeadDim, kKVHeads * kHeadDim, k_gain.all, k_shift.all);
     }
     if (fabs(got[e] - want) <= slack * fabs(want) + 0x1p-20) continue;
     ++failures;
@@ -70,13 +66,13 @@ static void read(C& c) {
 #if AMK_TENSOR_CORES
     UnitReader<S, NormedHeads> reader(c, heads, u);
     auto words = quad_poll<reader.kQuads>(page_copy(c, heads.in), [&](int i) {
-      const UnitQuad quad = reader.quad(c.tid, i);
-      return quad.is_there() ? unit_word(u.head(), quad) : -1;
+      const UnitQuad<H> quad = reader.quad(c.tid, i);
+      return quad.is_there() ? unit_word<H>(u.head(), quad) : -1;
     });
     reader.poll(c, heads, u, words);
     reader.take(c, u, words);
     for (int i = 0; i < reader.kQuads; ++i) {
-      const UnitQuad quad = reader.quad(c.tid, i);
+      const UnitQuad<H> quad = reader.quad(c.tid, i);
       const int e = quad.quad * 4;
       if (!quad.is_there()) continue;
       const uint2 four = reader.values(words, i);

@@ -121,25 +121,25 @@ static Array<u8, kCacheBytes> cache;
 static void make_up(int position) {
   for (u8& b : cache) b = random_bits();
   for (int head = 0; head < kKVHeads; ++head) {
-    u8* const rows = cache.all + head * kHeadCacheBytes;
+    u8* const rows = cache.all + head * H::kHeadCacheBytes;
     for (int row = 0; row < round_up(kMaxSeq, kCacheRows); ++row)
       for (int is_value = 0; is_value < 2; ++is_value) {
         const bool old = row >= position;
         if constexpr (kQuantisedCache) {
-          store_scale(rows, row, is_value, old ? row % 2 ? NAN : INFINITY : fabsf(random_value(-8, -5)));
+          store_scale<H>(rows, row, is_value, old ? row % 2 ? NAN : INFINITY : fabsf(random_value(-8, -5)));
         } else {
-          for (int dim = 0; dim < kPaddedHead; ++dim)
-            put<CacheElement>(rows + cache_offset(row, dim, is_value),
+          for (int dim = 0; dim < H::kPaddedHead; ++dim)
+            put<CacheElement>(rows + cache_offset<H>(row, dim, is_value),
                          dim >= kHeadDim ? 0 : old ? row % 2 ? NAN : INFINITY : random_value(-4, 0));
         }
       }
   }
   cache.write();
   for (int token = 0; token < PASS; ++token)
-    for (int i = 0; i < kRows; ++i) vectors[token][i] = rounded<Element>(random_value(-4, i < k_row(0) ? 2 : 0));
+    for (int i = 0; i < kRows; ++i) vectors[token][i] = rounded<Element>(random_value(-4, i < H::k_row(0) ? 2 : 0));
   // What is not a number in the last token's row is its own affair, where its scale is not multiplied with other rows'
   // probabilities.
-  if (kQuantisedCache && !kScalesValues) vectors[PASS - 1][k_row(0)] = vectors[PASS - 1][v_row(1)] = INFINITY;
+  if (kQuantisedCache && !kScalesValues) vectors[PASS - 1][H::k_row(0)] = vectors[PASS - 1][H::v_row(1)] = INFINITY;
 }
 
 template <class S>
@@ -173,10 +173,10 @@ static void attention(const char* name) {
       run_sms(attend_on_sm<S>, kThreads);
       for (int token = 0; token < kTokens; ++token)
         for (int unit = 0; unit < kKVHeads * S::kSplits; ++unit)
-          for (int head = 0; head < kGroupHeads; ++head)
+          for (int head = 0; head < H::kGroupHeads; ++head)
             for (int dim = 0; dim < kHeadDim + (S::kSplits > 1 ? 2 : 0); ++dim) {
-              const int of_token = (unit * kGroupHeads + head) * kHeadDim + dim;
-              const int of_part = ((unit * kTokens + token) * kGroupHeads + head) * (kHeadDim + 2) + dim;
+              const int of_token = (unit * H::kGroupHeads + head) * kHeadDim + dim;
+              const int of_part = ((unit * kTokens + token) * H::kGroupHeads + head) * (kHeadDim + 2) + dim;
               printf("%s at %d token %d unit %d head %d dim %d: %08x\n", name, position, first + token, unit, head, dim,
                      S::kSplits > 1 ? handed_over<Fp32>(second_epoch(), of_part)
                                     : handed_over<Element>(second_epoch(), token * kHeads * kHeadDim + of_token));
