@@ -42,15 +42,16 @@ func keepPolledCopies(p *ir.Program, flats []*ir.Flat) (narrow map[string]bool) 
 
 // copyPolls are the elements of a vector that tasks of one variant write, and those that they poll in each copy.
 type copyPolls struct {
-	written elementSet
-	polled  []elementSet
-	last    [][8]int // view that was added to each: most SMs poll the same one
+	elements int // of the vector
+	written  elementSet
+	polled   []elementSet
+	last     [][8]int // view that was added to each: most SMs poll the same one
 }
 
 // everywhere reports whether every element that is written is polled in each copy.
 func (c *copyPolls) everywhere() bool {
-	for _, polled := range c.polled {
-		if !c.written.within(polled) {
+	for k := range c.polled {
+		if !c.written.within(&c.polled[k], c.elements) {
 			return false
 		}
 	}
@@ -74,13 +75,13 @@ func pollsOf(flat *ir.Flat, of ir.DType) []copyPolls {
 			polls, copies := &out[a.Buf], max(2, b.Layout.Copies)
 			if polls.polled == nil {
 				polls.polled, polls.last = make([]elementSet, copies), make([][8]int, copies)
+				polls.elements = b.Numel()
 			}
 			dims, fixed := fixedDims(a.Dims)
 			switch k := task.SM % copies; {
+			case a.Write && !fixed:
+				polls.written.addWhole()
 			case a.Write:
-				if !fixed {
-					dims = wholeDims(b.Shape)
-				}
 				polls.written.add(dims, b.Shape)
 			case fixed && dims != polls.last[k]:
 				polls.last[k] = dims
@@ -91,51 +92,77 @@ func pollsOf(flat *ir.Flat, of ir.DType) []copyPolls {
 	return out
 }
 
-// wholeDims are the bounds of a view of all elements.
-func wholeDims(shape []int) (out [8]int) {
-	for i := range 4 {
-		out[2*i+1] = 1
-		if i < len(shape) {
-			out[2*i+1] = shape[i]
-		}
-	}
-	return out
+// elementSet is a set of elements of a buffer.
+type elementSet struct {
+	whole bool     // all elements; then bits says nothing
+	bits  []uint64 // one of each element, in row-major order
 }
 
-// elementSet is a set of elements of a buffer, a bit each in row-major order.
-type elementSet []uint64
+// addWhole adds all elements.
+func (s *elementSet) addWhole() { s.whole, s.bits = true, nil }
 
 // add adds those of a view with fixed bounds.
 func (s *elementSet) add(dims [8]int, shape []int) {
-	extent := [4]int{1, 1, 1, 1}
+	if s.whole {
+		return
+	}
+	extent, whole := [4]int{1, 1, 1, 1}, true
 	copy(extent[:], shape)
-	for i := dims[0]; i < dims[1]; i++ {
-		for j := dims[2]; j < dims[3]; j++ {
-			for k := dims[4]; k < dims[5]; k++ {
-				at := ((i*extent[1]+j)*extent[2] + k) * extent[3]
-				s.addRange(at+dims[6], at+dims[7])
-			}
+	for i, n := range extent {
+		dims[2*i], dims[2*i+1] = max(0, dims[2*i]), min(dims[2*i+1], n)
+		whole = whole && dims[2*i] == 0 && dims[2*i+1] == n
+	}
+	if whole {
+		s.addWhole()
+		return
+	}
+	if s.bits == nil {
+		s.bits = make([]uint64, (extent[0]*extent[1]*extent[2]*extent[3]+63)/64)
+	}
+	// The last dimensions that the view has as a whole are one range with the one before them.
+	last, row := len(extent)-1, 1
+	for ; dims[2*last] == 0 && dims[2*last+1] == extent[last]; last-- {
+		row *= extent[last]
+	}
+	var rows func(d, at int)
+	rows = func(d, at int) {
+		at *= extent[d]
+		if d == last {
+			s.addRange((at+dims[2*d])*row, (at+dims[2*d+1])*row)
+			return
+		}
+		for i := dims[2*d]; i < dims[2*d+1]; i++ {
+			rows(d+1, at+i)
 		}
 	}
+	rows(0, 0)
 }
 
 func (s *elementSet) addRange(lo, hi int) {
-	for need := (hi + 63) / 64; len(*s) < need; {
-		*s = append(*s, 0)
-	}
 	for lo < hi {
 		end := min(hi, (lo/64+1)*64)
-		(*s)[lo/64] |= ^uint64(0) >> (64 - (end - lo)) << (lo % 64)
+		s.bits[lo/64] |= ^uint64(0) >> (64 - (end - lo)) << (lo % 64)
 		lo = end
 	}
 }
 
-// within reports whether all elements of s are in t.
-func (s elementSet) within(t elementSet) bool {
-	for i, w := range s {
-		if i >= len(t) && w != 0 || i < len(t) && w&^t[i] != 0 {
+// within reports whether all elements of s are in t, of n.
+func (s *elementSet) within(t *elementSet, n int) bool {
+	for i := range (n + 63) / 64 {
+		if s.word(i, n)&^t.word(i, n) != 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// word is the i-th word of the set's bits, of n elements.
+func (s *elementSet) word(i, n int) uint64 {
+	switch {
+	case s.whole:
+		return ^uint64(0) >> (64 - min(64, n-64*i))
+	case s.bits == nil:
+		return 0
+	}
+	return s.bits[i]
 }
