@@ -98,13 +98,20 @@ const (
 	// Waits look at once whether the host has ended the launch. Those of the others do every 65,536 polls, which no run
 	// on a CPU has.
 	eagerDir = "eager"
-	// They have the traced kernel too, a second one as long as the first. Each job runs the same object, whichever jobs
-	// a build is compiled for.
-	tracedDir = "traced"
+	// They have the ceiling too, a second kernel as long as the first, and the traced kernel, a third one. Each job runs
+	// the same object, whichever jobs a build is compiled for.
+	measuredDir = "measured"
+	tracedDir   = "traced"
 )
 
-// lean leaves the traced kernel out.
-const lean = "-DAMK_LEAN=1"
+// forms are those directories.
+var forms = []string{eagerDir, measuredDir, tracedDir}
+
+// What leaves out kernels that other jobs run.
+const (
+	lean      = "-DAMK_LEAN=2"
+	notTraced = "-DAMK_LEAN=1"
+)
 
 // kernelSources are what of a build is compiled for jobs; none: all that it has.
 func kernelSources(facts *host.Facts, jobs []string) []kernelSource {
@@ -126,10 +133,12 @@ func kernelSources(facts *host.Facts, jobs []string) []kernelSource {
 				object: path.Join(form, dir, file), flags: flags})
 		}
 	}
-	add("", "", host.FatbinFile, no(abortJob, referenceJob, gpuJob), lean)
+	add("", "", host.FatbinFile, no(abortJob, measureJob, referenceJob, gpuJob), lean)
+	add(measuredDir, "", host.FatbinFile, is(measureJob), notTraced)
 	add(tracedDir, "", host.FatbinFile, is(referenceJob, gpuJob))
 	for _, p := range facts.Passes {
-		add("", p.Dir(), host.FatbinFile, no(gpuJob), lean)
+		add("", p.Dir(), host.FatbinFile, no(measureJob, gpuJob), lean)
+		add(measuredDir, p.Dir(), host.FatbinFile, is(measureJob), notTraced)
 		add(tracedDir, p.Dir(), host.FatbinFile, is(gpuJob))
 	}
 	if facts.Prompt > 0 {

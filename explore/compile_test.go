@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,9 +89,10 @@ func compiled(t *testing.T, c *toolchain, build, cache string, cpu map[string][]
 func TestCompileCaches(t *testing.T) {
 	c, build, cache, cpu := needCompiler(t), smallBuild(t), t.TempDir(), smallMachine()
 	o := compiled(t, c, build, cache, cpu)
-	require.Equal(t, 1+6, o.Made) // the machine, and six kernels
+	require.Equal(t, 1+8, o.Made) // the machine, and eight kernels
 	require.ElementsMatch(t, []string{"megakernel.fatbin", "rows2/megakernel.fatbin", "reference.fatbin",
-		"measure.fatbin", "eager/megakernel.fatbin", "traced/megakernel.fatbin"}, sorted(o.Kernels))
+		"measure.fatbin", "eager/megakernel.fatbin", "traced/megakernel.fatbin",
+		"measured/megakernel.fatbin", "measured/rows2/megakernel.fatbin"}, sorted(o.Kernels))
 	again := compiled(t, c, build, cache, cpu)
 	require.Zero(t, again.Made)
 	again.Made = o.Made
@@ -102,6 +104,8 @@ func TestCompileCaches(t *testing.T) {
 		"ends":      {"megakernel.fatbin", "reference.fatbin", "rows2/megakernel.fatbin"},
 		"abort":     {"eager/megakernel.fatbin", "megakernel.fatbin", "rows2/megakernel.fatbin"},
 		"reference": {"megakernel.fatbin", "rows2/megakernel.fatbin", "traced/megakernel.fatbin"},
+		"measure": {"measure.fatbin", "measured/megakernel.fatbin", "measured/rows2/megakernel.fatbin",
+			"megakernel.fatbin", "rows2/megakernel.fatbin"},
 	} {
 		some, err := c.compile(t.Context(), build, cache, cpu, []string{"text", jobs}, nil)
 		require.NoError(t, err)
@@ -118,21 +122,21 @@ func TestCompileCaches(t *testing.T) {
 	cpu["machine/parts.h"] = append(cpu["machine/parts.h"], "// another\n"...)
 	require.Equal(t, 1, compiled(t, c, build, cache, cpu).Made)
 	cpu["machine/machine.h"] = append(cpu["machine/machine.h"], "// another\n"...)
-	require.Equal(t, 1+6, compiled(t, c, build, cache, cpu).Made)
+	require.Equal(t, 1+8, compiled(t, c, build, cache, cpu).Made)
 
 	// So does a header of the build, and another compiler; a file that no kernel includes does not.
 	hosttest.Write(t, build, "README.md", []byte("another"))
 	hosttest.Write(t, build, filepath.Join("amk", "unused.cuh"), []byte("another"))
 	require.Zero(t, compiled(t, c, build, cache, cpu).Made)
 	hosttest.Write(t, build, "schedule.h", []byte("// another\n"))
-	require.Equal(t, 3, compiled(t, c, build, cache, cpu).Made, "of megakernel.cu, in its three forms")
+	require.Equal(t, 4, compiled(t, c, build, cache, cpu).Made, "of megakernel.cu, in its four forms")
 	hosttest.Write(t, build, filepath.Join("amk", "hw", "thread.cuh"), []byte("#include <amk_cpu/thread.h>\n"))
 	other = compiled(t, c, build, cache, cpu)
-	require.Equal(t, 6, other.Made)
+	require.Equal(t, 8, other.Made)
 	require.NotEqual(t, o.Sources, other.Sources)
 	newer := *c
 	newer.version += "1"
-	require.Equal(t, 1+6, compiled(t, &newer, build, cache, cpu).Made)
+	require.Equal(t, 1+8, compiled(t, &newer, build, cache, cpu).Made)
 
 	// An object that is gone is made again, and what a build has is found wherever it lies.
 	require.NoError(t, os.Remove(other.Kernels["measure.fatbin"]))
@@ -195,12 +199,13 @@ func TestCompiledObjects(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, at)
 	}
-	for _, of := range []string{dir, filepath.Join(dir, eagerDir), filepath.Join(dir, tracedDir)} {
+	for _, form := range append([]string{""}, forms...) {
+		of := filepath.Join(dir, form)
 		facts, err := host.ReadFacts(of)
 		require.NoError(t, err)
 		require.Len(t, facts.Passes, 1)
 		for name := range o.Kernels {
-			if form := filepath.Dir(name); form != eagerDir && form != tracedDir {
+			if top, _, _ := strings.Cut(name, "/"); !slices.Contains(forms, top) {
 				require.FileExists(t, filepath.Join(of, filepath.FromSlash(name)))
 			}
 		}

@@ -59,9 +59,11 @@ func newFakeBuild(t *testing.T, settings string, edit func(*host.Facts)) *fakeBu
 	dir := hosttest.Build(t, settings, edit)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(filepath.Join(dir, eagerDir), 0o700))
-	for _, e := range entries {
-		require.NoError(t, os.Symlink(filepath.Join(dir, e.Name()), filepath.Join(dir, eagerDir, e.Name())))
+	for _, form := range forms {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, form), 0o700))
+		for _, e := range entries {
+			require.NoError(t, os.Symlink(filepath.Join(dir, e.Name()), filepath.Join(dir, form, e.Name())))
+		}
 	}
 	return &fakeBuild{dir, &Objects{Library: fakeMachine(t), Machine: "machine", Sources: "sources"},
 		Options{Build: dir, Schedules: 1, Seed: 1, Workers: 2, Command: []string{exe},

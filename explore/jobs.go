@@ -318,6 +318,7 @@ func (a *attempt) aborted(err error, n int) error {
 
 // measure launches the kernels that measurements launch, and decodes after them.
 func (a *attempt) measure() error {
+	a.dir = filepath.Join(a.dir, measuredDir)
 	return a.open(host.Options{}, func(s *host.Session) error {
 		if err := s.Rehearse(a.ctx, 2, a.garbageUntilNow); err != nil {
 			return err

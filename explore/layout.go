@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"amkc/runtime/host"
@@ -19,12 +20,12 @@ func layOut(dir, build string, o *Objects) error {
 		return err
 	}
 	links := map[string]string{}
-	for _, form := range []string{"", eagerDir, tracedDir} {
+	for _, form := range append([]string{""}, forms...) {
 		for _, name := range []string{host.ManifestFile, host.WeightsFile} {
 			links[path.Join(form, name)] = filepath.Join(root, name)
 		}
 		for name, object := range o.Kernels {
-			if !strings.HasPrefix(name, eagerDir+"/") && !strings.HasPrefix(name, tracedDir+"/") {
+			if top, _, _ := strings.Cut(name, "/"); !slices.Contains(forms, top) {
 				links[path.Join(form, name)] = object
 			}
 		}

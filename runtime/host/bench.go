@@ -148,7 +148,9 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 	}
 	s.position = o.Position
 	b.decode = s.timedSteps(s.one, s.one.decode, o.StepsPerLaunch, true, nil)
-	b.ceiling = s.timedSteps(s.one, s.one.ceiling, o.StepsPerLaunch, false, nil)
+	if b.ceiling, err = s.timedCeiling(s.one, o.StepsPerLaunch, nil); err != nil {
+		return b, err
+	}
 	b.plain, b.readBytes = b.measures.timedRead(o.StepsPerLaunch)
 	// Decode comes after the ceiling, which leaves the caches as decode itself does.
 	kernels := []*timedKernel{b.plain, b.ceiling, b.decode}
@@ -163,7 +165,9 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 		kernels = append(kernels, b.drawn.timed()...)
 	}
 	var several []*timedKernel
-	b.passes, several = s.newTimedPasses(o)
+	if b.passes, several, err = s.newTimedPasses(o); err != nil {
+		return b, err
+	}
 	kernels = append(kernels, several...)
 	if b.parts, err = s.newTimedParts(b.measures, o); err != nil {
 		return b, err

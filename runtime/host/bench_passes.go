@@ -38,7 +38,7 @@ type timedPass struct {
 
 // newTimedPasses are those that fit the positions of a bench, with steps that decode no more positions than its variant
 // has left.
-func (s *Session) newTimedPasses(o BenchOptions) (all []timedPass, kernels []*timedKernel) {
+func (s *Session) newTimedPasses(o BenchOptions) (all []timedPass, kernels []*timedKernel, err error) {
 	for _, k := range s.kernels()[1:] {
 		end := k.info.VariantEnds[k.info.variant(o.Position)]
 		steps := min(o.StepsPerLaunch, maxSteps, (end-o.Position)/k.info.NumRows())
@@ -51,8 +51,10 @@ func (s *Session) newTimedPasses(o BenchOptions) (all []timedPass, kernels []*ti
 				p.sequences(s, slices.Repeat([]int{o.Position}, n))
 			}
 		}
-		t := timedPass{kernel: k, steps: steps, decode: s.timedSteps(k, k.decode, steps, true, known),
-			ceiling: s.timedSteps(k, k.ceiling, steps, false, known)}
+		t := timedPass{kernel: k, steps: steps, decode: s.timedSteps(k, k.decode, steps, true, known)}
+		if t.ceiling, err = s.timedCeiling(k, steps, known); err != nil {
+			return nil, nil, err
+		}
 		kernels = append(kernels, t.ceiling, t.decode)
 		if o.Drawn {
 			t.drawn = s.timedSteps(k, k.decode, steps, true, func(p *launchParams) {
@@ -63,7 +65,7 @@ func (s *Session) newTimedPasses(o BenchOptions) (all []timedPass, kernels []*ti
 		}
 		all = append(all, t)
 	}
-	return all, kernels
+	return all, kernels, nil
 }
 
 func (t *timedPass) report() PassReport {

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"path/filepath"
 
 	"amkc/runtime/driver"
 )
@@ -150,6 +151,15 @@ func (s *Session) timedSteps(k *megakernel, f *driver.Function, steps int, excha
 		}
 		return k.enqueue(s.stream, f, &p)
 	}}
+}
+
+// timedCeiling is timedSteps of the kernel that streams the bytes of a decode kernel and waits for no exchange.
+func (s *Session) timedCeiling(k *megakernel, steps int, set func(*launchParams)) (*timedKernel, error) {
+	f, err := s.function(k, k.module, filepath.Join(k.info.Dir(), FatbinFile), ceilingName)
+	if err != nil {
+		return nil, err
+	}
+	return s.timedSteps(k, f, steps, false, set), nil
 }
 
 // Rehearse launches each kernel that [Session.Bench] and [Session.Profile] measure, with the given number of steps, and

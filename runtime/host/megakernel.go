@@ -17,8 +17,7 @@ type megakernel struct {
 	stages   []string // labels of what stall records number
 	module   *driver.Module
 	decode   *driver.Function
-	ceiling  *driver.Function // the same bytes, and no exchange waited for
-	exchange driver.Ptr       // pages, once memory is allocated
+	exchange driver.Ptr // pages, once memory is allocated
 
 	variant    int    // that the exchange pages were last used by, or noVariant
 	epoch      uint64 // steps since the exchange pages were cleared, from firstEpoch on
@@ -85,9 +84,7 @@ func (s *Session) loadMegakernel(image []byte, file string, pass PassFacts) (_ *
 	if s.lateEpochs {
 		k.firstEpoch = lateEpoch(k.info.ExchangesPerStep)
 	}
-	if k.decode, err = s.function(k, k.module, file, decodeName); err == nil {
-		k.ceiling, err = s.function(k, k.module, file, ceilingName)
-	}
+	k.decode, err = s.function(k, k.module, file, decodeName)
 	return k, err
 }
 
