@@ -6,4 +6,7 @@ go 1.26.0
 
 require amkc.local/runtime v0.0.0
 require github.com/ebitengine/purego v0.11.3 // indirect
+require github.com/reeflective/readline v1.3.0 // indirect
+require github.com/rivo/uniseg v0.4.7 // indirect
+require golang.org/x/sys v0.48.0 // indirect
 require golang.org/x/text v0.43.0 // indirect
