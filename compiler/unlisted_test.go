@@ -14,6 +14,7 @@ import (
 	"amkc/codegen"
 	"amkc/internal/injection"
 	"amkc/ir/diag"
+	"amkc/compiler/version"
 	"amkc/runtime/host"
 )
 
@@ -154,7 +155,7 @@ func TestPackingLeavesNoBytecode(t *testing.T) {
 	pack.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PYTHON") })
 	out, err := pack.CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Equal(t, "amk-1.0-py3-none-any.whl\n", string(out))
+	require.Equal(t, "amk-"+version.Release+"-py3-none-any.whl\n", string(out))
 	require.Equal(t, before, listFiles(t, dir))
 	require.NoDirExists(t, filepath.Join(dir, "__pycache__"))
 }

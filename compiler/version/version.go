@@ -8,7 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// Release is the version of amkc. It moves with each release, and CHANGELOG.md says what that changed.
+// Release is the version of amkc and of the Python package. It moves with each release, and CHANGELOG.md says what that
+// changed.
 const Release = "0.3.0"
 
 // Info identifies this executable.

@@ -19,11 +19,14 @@ func TestFrom(t *testing.T) {
 	require.Empty(t, from(&debug.BuildInfo{}).Source())
 }
 
-// The changelog begins with the release that the sources are.
+// The changelog begins with the release that the sources are, and the Python package has its number.
 func TestChangelogHasTheRelease(t *testing.T) {
 	text, err := os.ReadFile("../../CHANGELOG.md")
 	require.NoError(t, err)
 	first := regexp.MustCompile(`(?m)^## (\S+)`).FindSubmatch(text)
 	require.NotNil(t, first)
 	require.Equal(t, Release, string(first[1]))
+	text, err = os.ReadFile("../../app/python/amk/__init__.py")
+	require.NoError(t, err)
+	require.Contains(t, string(text), "__version__ = \""+Release+"\"\n")
 }

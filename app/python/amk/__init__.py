@@ -22,5 +22,5 @@ from amk._errors import Error, InputError, MachineError
 from amk._model import Model
 from amk._text import Completion, Text, Token
 
-__version__ = "1.1"
+__version__ = "0.3.0"
 __all__ = ["Completion", "Error", "InputError", "MachineError", "Model", "Text", "Token"]
