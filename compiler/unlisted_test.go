@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
+	"amkc/compiler/version"
 	"amkc/internal/injection"
 	"amkc/ir/diag"
-	"amkc/compiler/version"
 	"amkc/runtime/host"
 )
 
