@@ -44,16 +44,19 @@ type message struct {
 	}
 	Data []struct{ Embedding json.RawMessage }
 
-	// of responses, whole ones and events
-	Type, Delta, Status string
-	LogProbs            []token // of an event
-	Output              []struct {
+	// of responses and messages, whole ones and events
+	Type, Status string
+	Delta        json.RawMessage
+	LogProbs     []token // of an event
+	Output       []struct {
 		Content []struct {
 			Text     string
 			LogProbs []token
 		}
 	}
 	Response struct{ Status string }
+	Content  []struct{ Text string }
+	Stop     string `json:"stop_reason"`
 }
 
 // A token is one of a response, with the likeliest ones in its place.
@@ -109,7 +112,7 @@ func (all *answering) add(m message) error {
 		}
 		a.Text, a.Finish = string(d.Embedding), "embedding"
 	}
-	text, status := "", m.Status
+	text, status := "", m.Status+m.Stop
 	var tokens []token
 	for _, item := range m.Output {
 		for _, part := range item.Content {
@@ -117,9 +120,24 @@ func (all *answering) add(m message) error {
 			tokens = append(tokens, part.LogProbs...)
 		}
 	}
+	for _, block := range m.Content {
+		text += block.Text
+	}
 	switch m.Type {
 	case "response.output_text.delta":
-		text, tokens = m.Delta, m.LogProbs
+		tokens = m.LogProbs
+		if err := json.Unmarshal(m.Delta, &text); err != nil {
+			return err
+		}
+	case "content_block_delta", "message_delta":
+		var delta struct {
+			Text string
+			Stop string `json:"stop_reason"`
+		}
+		if err := json.Unmarshal(m.Delta, &delta); err != nil {
+			return err
+		}
+		text, status = delta.Text, delta.Stop
 	case "response.completed", "response.incomplete":
 		status = m.Response.Status
 	}
@@ -165,7 +183,7 @@ func read(body io.Reader, path string, stream bool) (Answer, error) {
 	switch {
 	case err != nil:
 		return Answer{}, err
-	case stream && path == responses:
+	case stream && (path == responses || path == messages):
 		return readEvents(string(text))
 	case stream:
 		return ReadStream(string(text))

@@ -27,11 +27,12 @@ const (
 	completions = "/v1/completions"
 	chats       = "/v1/chat/completions"
 	responses   = "/v1/responses"
+	messages    = "/v1/messages"
 	embeddings  = "/v1/embeddings"
 )
 
 // paths are those that are asked.
-var paths = []string{completions, chats, responses, embeddings}
+var paths = []string{completions, chats, responses, messages, embeddings}
 
 // A question is a request without its braces.
 type question struct{ path, fields string }
@@ -45,7 +46,7 @@ func (q question) body(stream bool) string {
 
 // Kinds of questions, and how many there are.
 const (
-	kinds     = 13
+	kinds     = 14
 	questions = 3 * kinds
 )
 
@@ -94,6 +95,12 @@ func (p Plan) question(i int) question {
 	case 11:
 		fields = fmt.Sprintf(`"prompt": [%s, %s], "max_tokens": %d, "temperature": 0, "echo": true, "logprobs": 1`,
 			prompt, said, i%3)
+	case 13:
+		fields = chat + `, "temperature": 0.6, "seed": 9`
+		if i/kinds == 1 {
+			fields += fmt.Sprintf(`, "min_tokens": %d, "stop_token_ids": [271, 300]`, most)
+		}
+		return question{messages, fields}
 	case formKind:
 		return question{chats, chat + formed(i/kinds)}
 	default:
@@ -107,7 +114,8 @@ var mistakes = map[string][]string{
 	completions: {`{}`, `{"prompt": {}}`, `{"prompt": [-1]}`, `{"prompt": [5], "max_tokens": -1}`,
 		`{"prompt": [5], "temperature": "warm"}`, `{"prompt": [5], "no_such_field": 1}`},
 	chats:      {`{}`, `{"messages": []}`, `{"messages": [{"role": "user", "content": "a"}], "n": 0}`},
-	responses:  {`{}`, `{"input": [{"role": "nobody", "content": "a"}]}`, `{"input": "a", "store": true}`},
+	responses:  {`{}`, `{"input": [{"role": "nobody", "content": "a"}]}`, `{"input": "a", "conversation": "b"}`},
+	messages:   {`{}`, `{"max_tokens": 1, "messages": []}`, `{"messages": [{"role": "user", "content": "a"}]}`},
 	embeddings: {`{}`, `{"input": 1.5}`, `{"input": [5], "dimensions": 0}`, `{"input": [5], "temperature": 1}`},
 }
 
