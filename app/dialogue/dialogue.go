@@ -117,7 +117,12 @@ func New(c Config) (*Dialogue, error) {
 	case !strings.Contains(text, hello):
 		return nil, &Error{"the chat template of the model leaves out what the user says"}
 	}
-	if d.thinking = d.findSwitch(hello); d.thinking == "" && c.Think != nil {
+	asked := &chat.Conversation{Messages: jinja.NewList(append(d.messages, message("user", hello))...),
+		Extra: c.Variables}
+	if d.thinking, err = c.Format.Thinking(asked, chat.Options{Now: c.Now}); err != nil {
+		d.thinking = "" // a value of a variable that the template refuses
+	}
+	if d.thinking == "" && c.Think != nil {
 		return nil, &Error{noSwitch + "; want neither --think nor --no-think"}
 	}
 	return d, nil
@@ -140,30 +145,6 @@ func (d *Dialogue) withoutTemplate() (*Dialogue, error) {
 
 const noSwitch = "the chat template of the model has no switch for thinking"
 
-// switches are the variables by which templates turn thinking on and off.
-var switches = []string{"enable_thinking", "thinking"}
-
-// findSwitch returns the variable that changes the prompt of a message, empty if none does.
-func (d *Dialogue) findSwitch(text string) string {
-	for _, name := range switches {
-		if !d.Format.Mentions(name) {
-			continue
-		}
-		var prompts [2]string
-		for i, on := range []bool{false, true} {
-			prompt, err := d.renderWith(append(d.messages, message("user", text)), name, on)
-			if err != nil {
-				return ""
-			}
-			prompts[i] = prompt
-		}
-		if prompts[0] != prompts[1] {
-			return name
-		}
-	}
-	return ""
-}
-
 // clear begins the conversation anew. What the decoder holds of the old one stays, for the beginning is the same.
 func (d *Dialogue) clear() {
 	d.messages = nil
@@ -181,14 +162,6 @@ func message(role, content string) *jinja.Dict {
 
 // render returns the prompt that the messages make.
 func (d *Dialogue) render(messages []jinja.Value) (string, error) {
-	if d.Think == nil {
-		return d.renderWith(messages, "", false)
-	}
-	return d.renderWith(messages, d.thinking, *d.Think)
-}
-
-// renderWith renders messages with a variable of the template besides those of the configuration; empty: none.
-func (d *Dialogue) renderWith(messages []jinja.Value, name string, on bool) (string, error) {
 	if d.Format == nil {
 		return continued(messages), nil
 	}
@@ -199,8 +172,8 @@ func (d *Dialogue) renderWith(messages []jinja.Value, name string, on bool) (str
 			variables.Set(name, v)
 		}
 	}
-	if name != "" {
-		variables.Set(name, on)
+	if d.Think != nil && d.thinking != "" {
+		variables.Set(d.thinking, *d.Think)
 	}
 	return d.Format.Render(&chat.Conversation{Messages: jinja.NewList(messages...), AddGenerationPrompt: true,
 		Extra: variables}, chat.Options{Now: d.Now})

@@ -395,9 +395,6 @@ func (t *turns) toolResult(at string, block *jinja.Dict) error {
 	return nil
 }
 
-// thinkingSwitches are variables by which templates turn thinking on and off.
-var thinkingSwitches = []string{"enable_thinking", "thinking"}
-
 // thinking reads whether to think, and sets the variable of the template that says so.
 func (s *Server) thinking(c *chat.Conversation, left map[string]value) error {
 	v, said := left["thinking"]
@@ -439,9 +436,9 @@ func (s *Server) thinking(c *chat.Conversation, left map[string]value) error {
 	case kind == "disabled" && thoughts == "": // it does not think
 		return nil
 	}
-	name, err := s.thinkingSwitch(c)
+	name, err := s.chat.Thinking(c, chat.Options{Now: s.now()})
 	if err != nil {
-		return err
+		return unformatted("messages", err)
 	}
 	if name == "" {
 		return unsupported(v.name, "thinking cannot be %s: the chat template of this model has no variable for it; "+
@@ -449,32 +446,4 @@ func (s *Server) thinking(c *chat.Conversation, left map[string]value) error {
 	}
 	c.Extra.Set(name, kind == "enabled")
 	return nil
-}
-
-// thinkingSwitch returns the variable that changes the prompt of a conversation; empty: there is none.
-func (s *Server) thinkingSwitch(c *chat.Conversation) (string, error) {
-	for _, name := range thinkingSwitches {
-		if !s.chat.Mentions(name) {
-			continue
-		}
-		var prompts [2]string
-		for i := range prompts {
-			asked := *c
-			asked.AddGenerationPrompt, asked.ContinueFinalMessage, asked.Extra = true, false, &jinja.Dict{}
-			for _, key := range c.Extra.Keys() {
-				v, _ := c.Extra.Get(key)
-				asked.Extra.Set(key, v)
-			}
-			asked.Extra.Set(name, i == 1)
-			text, err := s.render("messages", &asked)
-			if err != nil {
-				return "", err
-			}
-			prompts[i] = text
-		}
-		if prompts[0] != prompts[1] {
-			return name, nil
-		}
-	}
-	return "", nil
 }

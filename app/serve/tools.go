@@ -154,9 +154,14 @@ func (s *Server) render(field string, c *chat.Conversation) (string, error) {
 		return "", unsupported(field, "an answer cannot continue the last message: %v", err)
 	}
 	if err != nil {
-		return "", invalid(field, "the chat template does not format the messages: %v", err)
+		return "", unformatted(field, err)
 	}
 	return text, nil
+}
+
+// unformatted is what is wrong with messages, which come from a field, that the template refuses.
+func unformatted(field string, err error) *apiError {
+	return invalid(field, "the chat template does not format the messages: %v", err)
 }
 
 // maxTools is how many tools a request may have: whether the prompt has them takes a look through it for each.

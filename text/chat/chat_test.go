@@ -190,6 +190,36 @@ func TestRender(t *testing.T) {
 	require.ErrorContains(t, err, "prints more than 3 bytes")
 }
 
+// The variable that turns thinking on and off is the one with which the prompt depends on its value.
+func TestThinking(t *testing.T) {
+	for template, want := range map[string]string{
+		`{% if enable_thinking is false %}<think></think>{% endif %}`:                     "enable_thinking",
+		`{% if add_generation_prompt and thinking %}<think>{% endif %}`:                   "thinking",
+		`{{ messages[0].thinking }}{% if loud and enable_thinking %}x{% endif %}`:         "",
+		`{{ messages[0].thinking }}{% if not loud and enable_thinking %}x{% endif %}`:     "enable_thinking",
+		`{% if messages[0].thinking %}{{ messages[0].thinking }}{% endif %}{{ a or "" }}`: "",
+		`x`: "",
+	} {
+		c, err := Parse([]byte(`{"messages": [{"role": "user", "content": "a"}], "add_generation_prompt": false}`))
+		require.NoError(t, err)
+		got, err := New(map[string]string{"default": template}, &jinja.Dict{}).Thinking(c, Options{})
+		require.NoError(t, err, template)
+		require.Equal(t, want, got, template)
+		require.False(t, c.AddGenerationPrompt)
+		require.Nil(t, c.Extra)
+	}
+	c, err := Parse([]byte(`{"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {"loud": true}}`))
+	require.NoError(t, err)
+	got, err := New(map[string]string{"default": `{% if loud and enable_thinking %}x{% endif %}`},
+		&jinja.Dict{}).Thinking(c, Options{})
+	require.NoError(t, err)
+	require.Equal(t, "enable_thinking", got)
+	require.Len(t, c.Extra.Keys(), 1)
+	_, err = New(map[string]string{"default": `{% if thinking %}{{ raise_exception("no") }}{% endif %}`},
+		&jinja.Dict{}).Thinking(c, Options{})
+	require.ErrorContains(t, err, "no")
+}
+
 // A prompt that is continued ends with the last message, whatever the template does to the end of one.
 func TestContinueFinalMessage(t *testing.T) {
 	for template, want := range map[string]string{
