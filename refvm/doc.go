@@ -1,8 +1,8 @@
 // Package refvm executes a program on the CPU, in plain Go and float32. It is the oracle that the CUDA kernel is
 // compared with, and the engine on a machine without a GPU.
 //
-// It imports the standard library, ir, ir/diag and ir/half, and must import no other package of amkc: an oracle that
-// shares code with what it checks shares its bugs.
+// It imports the standard library, ir and the packages below it, and must import no other package of amkc: an oracle
+// that shares code with what it checks shares its bugs.
 //
 // # A decode step
 //

@@ -80,7 +80,7 @@ var allowed = map[string][]string{
 	"passes/rewrite":     {"ir"},
 	// text back to a program: shares no code with codegen, which prints it
 	"readback":  {"ir", "ir/diag", "ir/format", "ir/op", "kernel", "knobs"},
-	"refvm":     {"ir", "ir/diag", "ir/half", "ir/op"},
+	"refvm":     {"ir", "ir/diag", "ir/format", "ir/half", "ir/op"},
 	"runtime":   {"app", "text"},
 	"app":       {},
 	"text":      {},
