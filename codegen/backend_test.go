@@ -61,7 +61,7 @@ func TestFinishersAreDeclaredAsTheyAre(t *testing.T) {
 // rule of running ahead takes it to do.
 func TestValidateKnowsWhatIsStreamed(t *testing.T) {
 	matrix := regexp.MustCompile(`^turns\.weights<\w+>\(p\.c, (weights|base) \+ `)
-	cache := regexp.MustCompile(`^turns\.cache<\w+>\(p\.c, (layer|\d+), position\);$`)
+	cache := regexp.MustCompile(`^turns\.cache<\w+>\(p\.c, (layer|\d+), position(, kKvAt\[(layer|\d+)\])?\);$`)
 	control := regexp.MustCompile(`^(#pragma unroll 1|for \(int layer = .*|for \(Turns turns; turns\.left\(\); ` +
 		`turns\.copy\(p, step\)\) \{|const u8\* base = weights \+ .*|if \(position < \w+\) \{|\} else if \(position ` +
 		`< \w+\) \{|(\} else )?if \(of_kind<\d+>\(layer\)\) \{|\} else \{|\})$`)

@@ -1,9 +1,12 @@
 package codegen
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,15 +79,21 @@ func TestReferenceAndTraceSpeakOfTheSameStages(t *testing.T) {
 		}
 		require.Len(t, found, stages, name)
 		for _, v := range facts.Variants {
-			handed := map[string]int{}
+			handed, ofKind := map[string]int{}, map[string]int{}
+			of := func(stage string, kind int) string { return fmt.Sprintf("%s of layers of kind %d", stage, kind) }
 			for _, e := range v.Exchanges {
 				handed[e.Stage] = e.Elements / max(1, e.Parts)
+				for _, layer := range e.Rounds {
+					ofKind[of(e.Stage, graphs[name].Layers[layer])] = handed[e.Stage]
+				}
 			}
 			for _, f := range found {
-				stage, elements := f[3], handed[f[3]]
+				kind, err := strconv.Atoi(f[2])
+				require.NoError(t, err)
+				stage, elements := f[3], cmp.Or(ofKind[of(f[3], kind)], handed[f[3]])
 				switch {
 				case f[1] == "kObserves": // what is left in the cache, and what should be
-					elements = 4 * p.Model.KVHeads * p.Model.HeadDim
+					elements = 4 * p.Model.Of(graphs[name].Of(kind)[0]).KeyRows()
 				case stage == "lm_head":
 					elements = p.Model.Vocab
 				default:
@@ -107,7 +116,7 @@ func TestReferenceUsesConstantsOfTheModel(t *testing.T) {
 		config := string(files["model_config.h"])
 		for _, m := range regexp.MustCompile(`(?:weights \+ |in_layer\(r, )(k\w+)`).
 			FindAllStringSubmatch(string(source), -1) {
-			require.Contains(t, config, "constexpr size_t "+m[1]+" = ", name)
+			require.Regexp(t, "constexpr size_t "+m[1]+"( = |\\[\\]\\{)", config, name)
 		}
 		require.Equal(t, p.Model.Tied, strings.Contains(string(source), "{r.weights + kLmHeadWeight}, r.token"), name)
 	}

@@ -288,17 +288,19 @@ func TestTraffic(t *testing.T) {
 		m, element := p.Model, int64(p.Model.Weights.Bits()/8)
 		up := func(n, to int) int64 { return int64((n + to - 1) / to * to) }
 		rows := func(n, k int) int64 { return up(n, 8) * up(k, 32) * element }
-		q := (m.Heads + 2*m.KVHeads) * m.HeadDim
-		before := 2 * m.Intermediate // rows of gate and up
+		halves := 2 // of gate and up
 		if _, err := ir.BufferDirectory(p).At("L00.gate_up.weight", 0); err != nil {
-			before = m.Intermediate
+			halves = 1
 		}
-		layer := rows(q, m.Hidden) + rows(m.Hidden, m.Heads*m.HeadDim) + rows(before, m.Hidden) +
-			rows(m.Hidden, m.Intermediate)
-		want := int64(m.Layers)*layer + rows(m.Vocab, m.Hidden)
+		want, row := rows(m.Vocab, m.Hidden), int64(0)
+		for layer := range m.Layers {
+			f := m.Of(layer)
+			want += rows((f.Heads+2*f.KVHeads)*f.HeadDim, m.Hidden) + rows(m.Hidden, f.Heads*f.HeadDim) +
+				rows(halves*f.Intermediate, m.Hidden) + rows(m.Hidden, f.Intermediate)
+			row += 2 * int64(f.KVHeads) * up(f.HeadDim, 16) * element
+		}
 		norms := int64(2*m.Layers+1) * int64(m.Hidden) * element
 		require.InDelta(t, want+norms, facts.Traffic.Weights, float64(2*m.Layers+1)*256, name)
-		row := int64(m.Layers) * 2 * int64(m.KVHeads) * up(m.HeadDim, 16) * element
 		row = row * up(m.MaxSeq, 16) / int64(m.MaxSeq)
 		cache, ok := map[string][]host.CacheRows{"mistral-window_h200_bf16": {{Bytes: row, Window: 72}},
 			"starcoder2-tied_h200_bf16":   {{Bytes: row, Window: 12}},
