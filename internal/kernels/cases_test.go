@@ -50,6 +50,10 @@ const (
 // copies and wgmma. `make long` compiles for all.
 var inGate = []string{"a100", "h200"}
 
+// streams are the configurations whose measured forms `make kernels` compiles, besides those of the first case of an
+// architecture: what is stocked ahead, and variants that stream in ways of their own.
+var streams = []string{stock, longStream}
+
 // cases have every architecture in the dtype that it is for, and every dtype on the oldest and on Hopper; what else the
 // loop over layers can be, on each way of filling the ring; what else the stream can wait for; quantised weights;
 // caches of integers, which bf16 and fp16 multiply in ways of their own; and passes. The kernel for prompts is compiled

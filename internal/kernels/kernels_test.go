@@ -175,8 +175,10 @@ func sourcesBelow(build string) (map[string][]byte, error) {
 }
 
 // sourcesOf are the sources of a case that say something which those of no case before it say. The kernel depends on
-// everything. Its measured forms are the same bodies with other `if constexpr`s: they are compiled once for an
-// architecture, and once for a configuration, and so are, in the gate, those of megakernel.cu other than amk_decode.
+// everything. Its measured forms are the same bodies with other `if constexpr`s, and each takes nvcc as long as
+// amk_decode. They are compiled once for an architecture, and once for a configuration; in the gate for those
+// configurations that change the stream, which is what they measure. So are, in the gate, the kernels of megakernel.cu
+// other than amk_decode.
 // The reference depends on shapes, dtype and architecture, and not on the schedule. Of a build with passes, the kernels
 // of these alone: the others are those of the build without.
 func sourcesOf(of []kernelCase, i int) []string {
@@ -186,8 +188,9 @@ func sourcesOf(of []kernelCase, i int) []string {
 	}
 	first := func(same func(b kernelCase) bool) bool { return !slices.ContainsFunc(before, same) }
 	out := []string{"megakernel.cu"}
+	measured := *compile == "all" || slices.Contains(streams, c.config)
 	if first(func(b kernelCase) bool { return b.target == c.target }) ||
-		first(func(b kernelCase) bool { return b.config == c.config }) {
+		measured && first(func(b kernelCase) bool { return b.config == c.config }) {
 		out = append(out, "measure.cu")
 	}
 	if first(func(b kernelCase) bool {
@@ -241,6 +244,12 @@ func TestCases(t *testing.T) {
 	}
 	require.Equal(t, cases, selected(true))
 	require.Contains(t, selected(false), parts)
+	for _, config := range streams {
+		of := selected(false)
+		i := slices.IndexFunc(of, func(c kernelCase) bool { return c.config == config })
+		require.GreaterOrEqual(t, i, 0, config)
+		require.Contains(t, sourcesOf(of, i), "measure.cu", config)
+	}
 	for _, name := range []string{"megakernel.cu", "measure.cu", "reference.cu", "prompt.cu", "rows8/megakernel.cu",
 		"sequences8/megakernel.cu"} {
 		for _, target := range inGate {
