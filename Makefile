@@ -143,10 +143,14 @@ $(PUBLISHED)/bin/python:
 	$(PUBLISHED)/bin/pip install --quiet --disable-pip-version-check transformers==5.23.0 jinja2==3.1.6
 
 # OpenAI's own clients, for Python and for Go, the examples of theirs, and Anthropic's client for Python, against the
-# server on the reference VM.
+# server on the reference VM; and typed answers, with pydantic, instructor, zod, the AI SDK and OpenAI's agents, against
+# one that draws tokens at random.
 OPENAI := .openai/bin/python
-openai: $(OPENAI)
-	AMKC_OPENAI=$(CURDIR)/$(OPENAI) AMKC_OPENAI_GO=1 go test ./app/serve -run 'OpenAI|Anthropic' -count 1 -v
+AGENTS := .agents/bin/python
+AGENTS_JS := .agents-js
+openai: $(OPENAI) $(AGENTS) $(AGENTS_JS)/node_modules
+	AMKC_OPENAI=$(CURDIR)/$(OPENAI) AMKC_OPENAI_GO=1 AMKC_AGENTS=$(CURDIR)/$(AGENTS) \
+		AMKC_AGENTS_JS=$(CURDIR)/$(AGENTS_JS) go test ./app/serve -run 'OpenAI|Anthropic' -count 1 -v
 
 # The page of the server in a browser: in the one that AMKC_BROWSER names, or in Debian's Chromium, which is fetched (100
 # MB) and unpacked into a folder that git ignores.
@@ -162,6 +166,17 @@ $(OPENAI):
 	$(PYTHON) -m venv .openai
 	.openai/bin/pip install --quiet --disable-pip-version-check 'openai[aiohttp]==3.57.0' \
 		'anthropic==2.14.0'
+
+# openai is the version that both others go with.
+$(AGENTS):
+	$(PYTHON) -m venv .agents
+	.agents/bin/pip install --quiet --disable-pip-version-check openai==3.3.0 openai-agents==0.24.0 \
+		instructor==1.17.0 pydantic==2.14.4 email-validator==2.4.0 jsonschema==4.26.0 rfc3339-validator==0.1.4
+
+$(AGENTS_JS)/node_modules:
+	mkdir -p $(AGENTS_JS)
+	npm install --silent --no-audit --no-fund --prefix $(AGENTS_JS) zod@4.6.7 openai@7.59.0 ai@6.0.326 \
+		@ai-sdk/openai-compatible@2.0.92 @openai/agents@0.20.0
 
 $(ENGINES):
 	$(PYTHON) -m venv .engines
