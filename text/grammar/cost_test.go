@@ -156,6 +156,38 @@ func TestConstraintsThatGrow(t *testing.T) {
 	}
 }
 
+// Of many kinds of strings at one place some are followed, so that a token takes no longer than a bounded number of
+// walks: what the mask has can be taken, and it does not depend on what is cached.
+func TestManyKindsOfStrings(t *testing.T) {
+	v := pieces(t, rand.New(rand.NewPCG(3, 6)))
+	var all []string
+	for i := range 150 {
+		all = append(all, fmt.Sprintf(`{"type": "string", "pattern": "^[^%c]*x{%d}$"}`, 'A'+i%26, i%40),
+			fmt.Sprintf(`{"type": "string", "minLength": %d}`, i))
+	}
+	text := []byte(`{"anyOf": [` + strings.Join(all, ",") + `]}`)
+	g, err := Schema(v, text)
+	require.NoError(t, err)
+	s := state(t, g, `"a`)
+	require.Greater(t, len(s.spots), 200)
+	mask := s.Mask()
+	explored := len(g.locals)
+	require.LessOrEqual(t, explored, 5*maxWide)
+	for id := range v.size {
+		if mask.Allows(id) {
+			other := State{g: g, m: newMachine(g.p), masks: map[spot]Mask{}, spots: slices.Clone(s.spots)}
+			require.NoError(t, other.Take(id))
+		}
+	}
+	require.True(t, mask.Allows('b'))
+	require.NoError(t, s.Take('b'))
+	s.Mask()
+	require.Equal(t, mask, state(t, g, `"a`).Mask())
+	again, err := Schema(v, text)
+	require.NoError(t, err)
+	require.Equal(t, mask, state(t, again, `"a`).Mask())
+}
+
 // A schema that refers to itself in many ways, and long tokens, take no more than what is followed: not the square of
 // it, and not all that there might be.
 func TestAlternativesOfAlternatives(t *testing.T) {

@@ -21,6 +21,12 @@ func FuzzSchema(f *testing.F) {
 		`{"minItems": 900, "items": {"minItems": 900, "items": {"minItems": 900, "items": {"$ref": "#"}}}}`,
 		`{"anyOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}, "minItems": 2}, {"minItems": 3},
 			{"enum": ["aaaa"]}]}`,
+		`{"type": ["integer", "number"], "minimum": -1.5e1, "exclusiveMaximum": 99, "multipleOf": 3, "format": "int8"}`,
+		`{"minLength": 2, "maxLength": 90000, "pattern": "^(?=.*[a-c]{2})[^\\d\"]+|(?:x?y){2,3}$", "format": "date"}`,
+		`{"allOf": [{"pattern": "a"}, {"format": "uri"}], "maxLength": 30}`,
+		`{"oneOf": [{"properties": {"k": {"const": 1}}, "required": ["k"]}, {"type": "null"}]}`,
+		`{"prefixItems": [{"format": "time"}, true], "items": false, "minItems": 1}`,
+		`{"propertyNames": {"pattern": "^a"}, "properties": {"ab": true, "b": true}, "required": ["ac"]}`,
 		`{"additionalProperties": false, "title": "t"}`, `true`, `{}`, `{"items": false}`,
 	} {
 		f.Add([]byte(schema))

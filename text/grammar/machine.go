@@ -35,6 +35,7 @@ type place struct {
 	end   bool    // the rule may end here
 	like  int32   // where not 0, another place that most bytes lead from to the same as from here
 	count int32   // the counter that it belongs to, plus 1; 0: none
+	wide  bool    // many bytes may follow, and it is not of the places that all grammars have
 
 	text     bool      // any special token may stand here, and most others, as the text may be nearly anything
 	specials []special // that lead to other places

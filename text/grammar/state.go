@@ -41,6 +41,7 @@ const (
 	maxLocals = 512  // of a grammar
 	maxMasks  = 64   // of a state
 	maxSpots  = 2048 // alternatives that a text is open to
+	maxWide   = 16   // of these, different ones that a walk through most tokens is for
 )
 
 // local returns what follows from a point.
@@ -137,7 +138,17 @@ func (s *State) Mask() Mask {
 	if s.ended {
 		all.allow(s.ends)
 	}
+	var wide []point
 	for _, spot := range s.spots {
+		if s.g.p.places[spot.at].wide {
+			switch at := s.g.point(spot); {
+			case slices.Contains(wide, at):
+			case len(wide) == maxWide:
+				continue
+			default:
+				wide = append(wide, at)
+			}
+		}
 		for i, word := range s.mask(spot) {
 			all[i] |= word
 		}

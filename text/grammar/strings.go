@@ -314,6 +314,7 @@ func (c *compiler) counted(least, most int32) int32 {
 			c.p.places[at].count = n
 		}
 	}
+	c.p.places[body].wide = true
 	spans := c.p.places[body].spans
 	for i := range spans {
 		if s := &spans[i]; s.lo == '"' {
@@ -430,8 +431,16 @@ func (c *compiler) spell(from int32, a *automaton, most, after int32) {
 			}
 		}
 		s.lead(at, all)
+		bytes := 0
+		for _, over := range c.p.places[at].spans {
+			bytes += int(over.hi-over.lo) + 1
+		}
+		c.p.places[at].wide = bytes > manyBytes
 	}
 }
+
+// manyBytes are more than digits in hexadecimal have.
+const manyBytes = 24
 
 // lead adds the ways from a place over some spellings.
 func (s *speller) lead(at int32, all []spelling) {
