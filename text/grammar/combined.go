@@ -179,7 +179,8 @@ func (c *compiler) objectsApart(one, other *object, depth int) bool {
 		if others != nil {
 			otherValue, otherSaid = others.values[name]
 		}
-		if !otherSaid && other.values["additionalProperties"] == false ||
+		_, patterns := other.values["patternProperties"]
+		if !otherSaid && !patterns && other.values["additionalProperties"] == false ||
 			said && otherSaid && c.apart(value, otherValue, depth+1) {
 			return true
 		}

@@ -51,6 +51,8 @@ var keptSchemas = []struct{ by, schema, yes, no string }{
 		`"additionalProperties": {"type": "number"}}`, `{"a":1}`, `{"a":"b"}`},
 	{"zod `partialRecord(enum([\"x\", \"y\"]), number())`", `{"type": "object", "propertyNames": {"type": "string", ` +
 		`"enum": ["x", "y"]}, "additionalProperties": {"type": "number"}}`, `{"y":1}`, `{"z":1}`},
+	{"pydantic `dict` whose keys have a pattern", `{"type": "object", "patternProperties": {"^x_": ` +
+		`{"type": "integer"}}}`, `{"x_1":1}`, `{"y":1}`},
 	{"zod `tuple()`", `{"type": "array", "prefixItems": [{"type": "string"}, {"type": "number"}], "items": false}`,
 		`["a",1]`, `["a",1,2]`},
 	{"zod `tuple()` for draft 7, as the AI SDK asks for it", `{"type": "array", "items": [{"type": "string"}, ` +
@@ -83,7 +85,10 @@ var refusedSchemas = []struct{ by, schema string }{
 	{"zod `never()`", `{"not": {}}`},
 	{"pydantic `set[int]`", `{"type": "array", "items": {"type": "integer"}, "uniqueItems": true}`},
 	{"pydantic `dict` with `min_length`", `{"type": "object", "minProperties": 1}`},
-	{"pydantic `dict` whose keys have a pattern", `{"type": "object", "patternProperties": {"^x": {}}}`},
+	{"", `{"type": "object", "patternProperties": {"^a": {}, "^b": {}}}`},
+	{"pydantic `IPv4Network`", `{"type": "string", "format": "ipv4network"}`},
+	{"zod `hostname()`", `{"type": "string", "format": "hostname", "pattern": "^(?=.{1,253}\\.?$)[a-zA-Z0-9](?:` +
+		`[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\\.[a-zA-Z0-9](?:[-0-9a-zA-Z]{0,61}[0-9a-zA-Z])?)*\\.?$"}`},
 	{"", `{"allOf": [{"type": "object"}, {"required": ["a"]}]}`},
 	{"", `{"oneOf": [{"type": "integer"}, {"type": "number"}]}`},
 	{"", `{"type": "object", "properties": {"a/b": {"type": "string", "pattern": "\\bword"}}}`},

@@ -32,6 +32,13 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 		return 0, err
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool { return !named.has(key) })
+	further := at + "/additionalProperties"
+	if v, there := s.values["patternProperties"]; there {
+		if further, additional, err = c.patternProperties(v, s, named, at); err != nil {
+			return 0, err
+		}
+		others = true
+	}
 	if others && named.all != nil { // which are then properties like others
 		for _, name := range named.all {
 			if _, there := values[name]; !there {
@@ -57,7 +64,7 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 	}
 	var rules []int32
 	for _, key := range keys {
-		place := at + "/additionalProperties"
+		place := further
 		if _, own := properties.values[key]; own {
 			place = pointer(at+"/properties", key)
 		}
@@ -71,7 +78,7 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 	}
 	more := int32(-1)
 	if others {
-		value, err := c.schema(additional, at+"/additionalProperties")
+		value, err := c.schema(additional, further)
 		if err != nil {
 			return 0, err
 		}
@@ -182,6 +189,41 @@ func (c *compiler) keyNames(s *object, at string) (*keyNames, error) {
 		named.read, err = c.automaton(of, nil, 0)
 	}
 	return named, err
+}
+
+// patternProperties reads this keyword, of one pattern, and sets the names that further properties have. Without
+// additionalProperties others would be valid; they are left out. It returns the place of their schema, and that.
+func (c *compiler) patternProperties(v document, s *object, named *keyNames, at string) (string, document, error) {
+	place := pointer(at, "patternProperties")
+	all, isObject := v.(*object)
+	others, said := s.values["additionalProperties"]
+	_, names := s.values["propertyNames"]
+	switch {
+	case !isObject:
+		return "", nil, &Error{place, Invalid, "is not an object of schemas"}
+	case len(all.keys) != 1 || said && others != false || names:
+		return "", nil, &Error{place, Unsupported, "is not supported here; want one pattern, without propertyNames, and " +
+			"without additionalProperties or with false"}
+	}
+	pattern := all.keys[0]
+	place = pointer(place, pattern)
+	e, err := parsePattern(pattern)
+	if err != nil {
+		return "", nil, &Error{place, Unsupported, err.Error() + patternsKnown}
+	}
+	named.text = &stringRange{patterns: []string{pattern}, most: -1}
+	if named.read, err = c.automaton([]*expression{e}, nil, 0); err != nil {
+		return "", nil, &Error{place, TooLarge, err.Error()}
+	}
+	if properties, _ := s.values["properties"].(*object); properties != nil {
+		for _, key := range properties.keys {
+			if named.has(key) {
+				return "", nil, &Error{place, Unsupported, fmt.Sprintf("matches the property %q, which would follow two "+
+					"schemas; want another pattern", short(key))}
+			}
+		}
+	}
+	return place, all.values[pattern], nil
 }
 
 // has reports whether a property may have a name.

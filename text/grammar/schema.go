@@ -97,7 +97,7 @@ var notes = []string{"$comment", "$defs", "$id", "$schema", "contentEncoding", "
 
 // keywords are those that are known, by what they are about.
 var (
-	objectWords = []string{"properties", "required", "additionalProperties", "propertyNames"}
+	objectWords = []string{"properties", "required", "additionalProperties", "propertyNames", "patternProperties"}
 	arrayWords  = []string{"items", "prefixItems", "additionalItems", "minItems", "maxItems"}
 	aloneWords  = []string{"$ref", "anyOf", "oneOf", "allOf", "const", "enum"}
 	words       = slices.Concat(aloneWords, []string{"type"}, objectWords, arrayWords, stringWords, numberWords)

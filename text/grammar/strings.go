@@ -49,7 +49,10 @@ var stringFormats = map[string]stringFormat{
 	"uuid":  {pattern: `[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]` + hexTail},
 	"uuid1": {pattern: uuid("1")}, "uuid3": {pattern: uuid("3")}, "uuid4": {pattern: uuid("4")},
 	"uuid5": {pattern: uuid("5")}, "uuid7": {pattern: uuid("7")},
-	"password": {pattern: `[^]*`}, "binary": {pattern: `[^]*`}, // which say how a string is shown or used
+	"ipvanyaddress": {pattern: `(?:` + octet + `(?:\.` + octet + `){3}|` + ipv6() + `)`},
+	"base64":        {pattern: `(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?`},
+	"path":          {pattern: `[^\0]+`},
+	"password":      {pattern: `[^]*`}, "binary": {pattern: `[^]*`}, // which say how a string is shown or used
 }
 
 func uuid(version string) string {
