@@ -65,7 +65,9 @@ func post(t *testing.T, url, body string) (status int, answer string) {
 
 // The server says what run says, for a model and for a build of it, and ends when it is interrupted.
 func TestServe(t *testing.T) {
-	build := filepath.Join(t.TempDir(), "build")
+	build, served := filepath.Join(t.TempDir(), "build"), filepath.Join(t.TempDir(), filepath.Base(served))
+	require.NoError(t, os.CopyFS(served, os.DirFS("../../testdata/models/pycoder-5m")))
+	require.NoError(t, os.Remove(filepath.Join(served, "chat_template.jinja")))
 	var out, stderr bytes.Buffer
 	require.Zero(t, Main([]string{served, "-o", build, "--target", "h200", "--no-build", "-q"}, nil, &out, &stderr),
 		stderr.String())
