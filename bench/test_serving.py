@@ -94,8 +94,11 @@ class Spoken(unittest.TestCase):
             out = spoken.make("testdata/models/pycoder-5m", Path(work) / "a" / "out")
             self.assertEqual((out / "tokenizer.json").read_bytes(),
                              Path("testdata/models/pycoder-5m/tokenizer.json").read_bytes())
-            self.assertEqual((out / "chat_template.jinja").read_text(), spoken.TEMPLATE)
+            self.assertEqual((out / "chat_template.jinja").read_bytes(),
+                             Path("testdata/models/pycoder-5m/chat_template.jinja").read_bytes())
             self.assertEqual(spoken.make("/nowhere", out), out, "it is complete")
+            out = spoken.make("testdata/models/zoo/llama-gqa", Path(work) / "b")
+            self.assertEqual((out / "chat_template.jinja").read_text(), spoken.TEMPLATE)
 
 
 class FirstAnswer(unittest.TestCase):
