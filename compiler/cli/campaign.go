@@ -27,7 +27,7 @@ func campaignVerb() verb {
 	f := &judgeFlags{}
 	return verb{
 		name: "campaign", synopsis: "ACTION DIR [VERDICT]", min: 2, max: 3,
-		summary: "say how a campaign stands and what is next, record a verdict, or verify it",
+		summary: "report a campaign, record a verdict, or verify it",
 		details: "status DIR says how far the campaign is. next DIR says what a verdict for it has to be against, " +
 			"with the command.\nrecord DIR VERDICT adds what that printed with --json: a verdict that amkc eval has " +
 			"signed, and no number that\nsomebody states. report DIR writes results.tsv and report.html anew. " +

@@ -25,7 +25,7 @@ func checkVerb() verb {
 	f := &checkFlags{}
 	return verb{
 		name: "check", synopsis: "DIR [--bisect] [--trace FILE] [--gpu N]", min: 1, max: 1,
-		summary: "compare the kernel of a build with its plain kernels and the reference VM",
+		summary: "compare the kernel of a build with its plain kernels",
 		details: "Decodes fixed ids on the GPU with the megakernel and with the plain kernels of reference.cu, and " +
 			"compares the\n" +
 			"logits. --bisect compares the result of every stage with the reference VM as well, which shares " +

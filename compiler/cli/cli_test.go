@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/sbinet/npyio"
 	"github.com/spf13/pflag"
@@ -45,23 +46,29 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The list of verbs fits a screen.
+// The list of verbs fits a screen, and has each of them once.
 func TestOverviewFitsAScreen(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(overview()), "\n")
 	require.LessOrEqual(t, len(lines), 40)
 	for _, line := range lines {
-		require.LessOrEqual(t, len(line), 120, line)
+		require.LessOrEqual(t, len(line), 80, line)
 	}
+	var grouped []string
+	for _, g := range groups {
+		grouped = append(grouped, g.verbs...)
+	}
+	require.ElementsMatch(t, verbNames(), grouped)
 }
 
-// Of a verb, usage is one line, and what it does is on lines that are no wider.
+// So does the help of each verb.
 func TestHelpOfVerbsFitsAScreen(t *testing.T) {
 	for _, v := range verbs() {
 		code, out, _ := amkc("help", v.name)
 		require.Zero(t, code, v.name)
+		require.NotContains(t, out, "?.")
 		require.True(t, v.name == "help" || strings.HasPrefix(out, "usage: amkc "), out)
 		for _, line := range strings.Split(out, "\n") {
-			require.LessOrEqual(t, len(line), 120, line)
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func costVerb() verb {
 		synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets] [--prompt N,...] [--rows N] " +
 			"[--sequences N]",
 		min: 1, max: 1,
-		summary: "predict the time of a step, a pass or a prompt, and where it goes",
+		summary: "predict the time of a step, a pass or a prompt",
 		details: "MODEL is compiled in memory; weights are not read. FILE is .amk text or native JSON, for the " +
 			"target that it names.\n" +
 			"Nothing is run: every number is a prediction of the cost model (docs/cost-model.md), whose constants " +

@@ -53,7 +53,8 @@ func dumpVerb() verb {
 }
 
 func (d *dumpFlags) define(f *pflag.FlagSet) {
-	f.Var(newChoice(&d.after, "", passNames()...), "after", "stop after this pass")
+	f.Var(newChoice(&d.after, "", passNames()...), "after",
+		"stop after `PASS`, one that amkc passes lists")
 	f.Var(newChoice(&d.format, "text", "text", "json", "amk-json", "loops"), "format", "form of the output")
 	f.Var(front.NewCount(&d.pos, 0, 0, math.MaxInt), "pos", "position `N` to print the program for")
 	d.pass.define(f)

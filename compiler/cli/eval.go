@@ -120,7 +120,7 @@ func evalVerb() verb {
 		name:     "eval",
 		synopsis: "MODEL --config FILE [--baseline FILE] [--device cost|cuda] [--position N,...]",
 		min:      1, max: 1,
-		summary: "judge one configuration against another, as one signed verdict",
+		summary: "judge one configuration against another",
 		details: "The configuration is lowered, proved and emitted; on a GPU it is checked and measured " +
 			"interleaved with the baseline\nand an identical twin of the baseline, elsewhere predicted by the cost " +
 			"model. Nothing that is not proved is ever\nlaunched, and what is only predicted is never kept " +

@@ -12,7 +12,7 @@ import (
 func explainVerb() verb {
 	return verb{
 		name: "explain", synopsis: "[CODE|KNOB...]", max: -1,
-		summary: "print what a diagnostic code means and what to do, or what a knob does",
+		summary: "print what a diagnostic code means, or what a knob does",
 		details: "A code is written in full or as its number: AMK4005, amk4005, 4005. Without one, all " +
 			"codes are listed. A knob\nof the configuration is written with its group or without: " +
 			"ring.pace, pace; a group alone (ring) stands\nfor its knobs, and knobs for all of them. " +

@@ -39,7 +39,7 @@ func exploreVerb() verb {
 		synopsis: "DIR [--schedules N] [--seed N] [--time SECONDS] [--job NAME] [--trace FILE] " +
 			"[--replay FILE]",
 		min: 1, max: 1,
-		summary: "run a build's kernels on the CPU, in many orders; one that fails as a script",
+		summary: "run the kernels of a build on the CPU, in many orders",
 		details: "Compiles the kernels of a build for the CPU and runs them on a GPU that is not there, whose " +
 			"threads, loads, stores\n" +
 			"and copies take another order in each schedule, as far as PTX lets them. Reports data races, reads " +

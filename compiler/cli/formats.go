@@ -41,7 +41,7 @@ func formatsVerb() verb {
 	f := &formatsFlags{place: place{round: refvm.Device}}
 	return verb{
 		name: "formats", synopsis: "MODEL --text FILE [--format LIST] [--kl N] [--position N]", min: 1, max: 1,
-		summary: "search which format each matrix is stored in, by quality on a text",
+		summary: "choose the format of each matrix, by quality on a text",
 		details: "Each matrix of the layers, and the head, is quantised on its own, and how far the model is from " +
 			"itself then\n" +
 			"is measured on the text. Then what gains the most predicted time for the divergence that it costs is " +

@@ -9,8 +9,20 @@ import (
 	"amkc/ir/diag"
 )
 
-// helpWidth is the width that flag descriptions are wrapped to.
-const helpWidth = 100
+// helpWidth is the width of a terminal that nobody has widened.
+const helpWidth = 80
+
+// groups are the verbs by what they are for, in the order of the overview.
+var groups = []struct {
+	title string
+	verbs []string
+}{
+	{"Use", []string{"run", "chat", "serve", "logits", "quality"}},
+	{"Build", []string{compileName, "pack", "formats", "doctor", "targets", "models"}},
+	{"Trust", []string{"verify", "check", "validate", "simulate", "explore", "dump", "diff"}},
+	{"Search", []string{"cost", "bench", "space", "eval", "search", "campaign", "mcp"}},
+	{"About", []string{"passes", "explain", "version", "licenses", "completion", "help"}},
+}
 
 func helpVerb() verb {
 	return verb{
@@ -54,9 +66,9 @@ func (c *call) printHelp() error {
 func (c *call) printVerb() error {
 	v := &c.verb
 	var b strings.Builder
-	fmt.Fprintf(&b, "usage: %s\n\n%s\n", v.synopsisLine(), sentence(v.summary))
+	fmt.Fprintf(&b, "%s\n%s\n", wrapped(options("usage: "+v.synopsisLine()), "", "           "), sentence(v.summary))
 	if v.details != "" {
-		fmt.Fprintf(&b, "\n%s\n", v.details)
+		fmt.Fprintf(&b, "\n%s\n", reflowed(v.details))
 	}
 	own, shared := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags, shared.SortFlags = false, false
@@ -81,20 +93,20 @@ func (c *call) printVerb() error {
 		fmt.Fprintf(&b, "\nFlags:\n%s", own.FlagUsagesWrapped(helpWidth))
 	}
 	if len(elsewhere) > 0 {
-		fmt.Fprintf(&b, "\nFlags of compiling a MODEL, which amkc help compile describes:\n%s", wrapped(elsewhere))
+		fmt.Fprintf(&b, "\nFlags of compiling a MODEL, which amkc help compile describes:\n%s",
+			wrapped(strings.Fields(strings.Join(elsewhere, ", ")), "      ", "      "))
 	}
 	fmt.Fprintf(&b, "\nFlags of every verb:\n%s", shared.FlagUsagesWrapped(helpWidth))
 	c.raw = true
 	return c.print(b.String())
 }
 
-// wrapped lists words on as few lines as they fit, with the margin of flags.
-func wrapped(words []string) string {
-	const margin = "      "
+// wrapped puts words on as few lines as they fit on, of which the first has one margin and the rest another.
+func wrapped(words []string, first, margin string) string {
 	var b strings.Builder
-	line := margin + words[0]
+	line := first + words[0]
 	for _, word := range words[1:] {
-		if line += ","; len(line)+1+len(word) > helpWidth {
+		if len(line)+1+len(word) > helpWidth {
 			b.WriteString(line + "\n")
 			line = margin + word
 			continue
@@ -102,6 +114,32 @@ func wrapped(words []string) string {
 		line += " " + word
 	}
 	return b.String() + line + "\n"
+}
+
+// options cuts a synopsis at its spaces, but for those of an option in brackets.
+func options(synopsis string) []string {
+	var words []string
+	open := 0
+	for _, word := range strings.Fields(synopsis) {
+		if open > 0 {
+			words[len(words)-1] += " " + word
+		} else {
+			words = append(words, word)
+		}
+		open += strings.Count(word, "[") - strings.Count(word, "]")
+	}
+	return words
+}
+
+// reflowed fits paragraphs to the width. One that is indented stays as it is.
+func reflowed(text string) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.HasPrefix(p, " ") {
+			paragraphs[i] = strings.TrimSuffix(wrapped(strings.Fields(p), "", ""), "\n")
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
 }
 
 // commonFlags returns the flags that a verb without flags has.
@@ -115,31 +153,22 @@ func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
 func overview() string {
 	var b strings.Builder
-	b.WriteString("amkc compiles a Hugging Face decoder checkpoint into a standalone CUDA project whose decode " +
-		"step is one\n" +
-		"persistent kernel.\n\n")
-	width := 0
-	for _, v := range verbs() {
-		width = max(width, len(v.heading()))
+	b.WriteString("amkc compiles a Hugging Face decoder checkpoint into a standalone CUDA project\n" +
+		"whose decode step is one persistent kernel.\n\n")
+	for _, g := range groups {
+		title := g.title
+		for _, name := range g.verbs {
+			v, _ := findVerb(name)
+			if name == compileName {
+				name = "MODEL -o DIR"
+			}
+			fmt.Fprintf(&b, "%-7s%-13s%s\n", title, name, v.summary)
+			title = ""
+		}
 	}
-	for _, v := range verbs() {
-		fmt.Fprintf(&b, "  %-*s  %s\n", width, v.heading(), v.summary)
-	}
-	b.WriteString("\nA first word that is not a verb is a model: its directory, or its id in the hub's cache. " +
-		"amkc help VERB lists the\n" +
-		"flags of a verb, amkc help compile those of compiling; amkc explain CODE says what a diagnostic means.\n\n" +
-		"Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a broken " +
-		"environment.\n")
+	b.WriteString("\n" + reflowed("A first word that is not a verb is a model: its directory, or its id in the hub's "+
+		"cache. amkc help VERB lists the flags of a verb, amkc help compile those of compiling; amkc explain CODE "+
+		"says what a diagnostic means.") + "\n" + reflowed("Exit codes: 0 success; 1 the input is at fault, or "+
+		"differences were found; 2 bad usage or a broken environment; 130 interrupted.") + "\n")
 	return b.String()
-}
-
-// heading is the verb with its arguments, as the overview lists it.
-func (v *verb) heading() string {
-	if v.name == compileName {
-		return "amkc MODEL -o DIR"
-	}
-	line := "amkc " + v.name + " " + v.synopsis
-	line, _, _ = strings.Cut(line, " --")
-	line, _, _ = strings.Cut(line, " [-")
-	return strings.TrimSpace(line)
 }

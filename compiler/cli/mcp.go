@@ -24,7 +24,7 @@ func mcpVerb() verb {
 	f := &mcpFlags{}
 	return verb{
 		name: "mcp", synopsis: "[--root DIR]",
-		summary: "serve tools for searching to an agent, by the Model Context Protocol",
+		summary: "serve tools for searching to an agent",
 		details: "On stdin and stdout. Tools are verbs, each in a process of its own; a client that cancels ends " +
 			"it. Resources are\nthe " +
 			"documentation and the files of campaigns. Models, builds and campaigns lie in the root, and no tool\n" +

@@ -11,7 +11,7 @@ import (
 func passesVerb() verb {
 	return verb{
 		name:    "passes",
-		summary: "list the passes from checkpoint to the text of a build, in order",
+		summary: "list the passes from checkpoint to build, in order",
 		run:     runPasses,
 	}
 }

@@ -42,7 +42,7 @@ func qualityVerb() verb {
 	return verb{
 		name: "quality", synopsis: "MODEL|DIR --against MODEL|DIR --text FILE [--dtype ...] [--against-dtype ...]",
 		min: 1, max: 1,
-		summary: "measure how far a model or a build is from another, on a text",
+		summary: "measure how far a model is from another, on a text",
 		details: "Perplexities of both, the KL divergence of the first from the one after --against, how often both " +
 			"expect the\n" +
 			"same token most, by how much their logits differ, and how long they decode greedily alike.\n" +

@@ -48,7 +48,7 @@ func searchVerb() verb {
 	f := &searchFlags{}
 	return verb{
 		name: "search", synopsis: "MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 1, max: 1,
-		summary: "look for a faster schedule, trial by trial; keep what is shown to be faster",
+		summary: "look for a faster schedule, trial by trial",
 		details: "DIR is a campaign: campaign.json, which never changes, and trials.jsonl, to which every trial is " +
 			"added. A\ncampaign that was stopped or killed is resumed by the same command. Each configuration is " +
 			"judged by a process\nof its own, which is killed if it hangs. The page report.html and the table " +

@@ -42,7 +42,7 @@ func simulateVerb() verb {
 	return verb{
 		name: "simulate", synopsis: "FILE.json|FILE.amk [--orders N] [--seed N] [--time SECONDS] [--position N,...]",
 		min: 1, max: 1,
-		summary: "run a program in many orders of its tasks, and show the one that goes wrong",
+		summary: "run a program in many orders of its tasks",
 		details: "Runs the counters and exchanges of a program, on memory that knows who wrote what: every order of " +
 			"its tasks if\n" +
 			"there are few enough, and else adversarial ones, for one step and for two in a row. What goes wrong is " +

@@ -15,7 +15,7 @@ func spaceVerb() verb {
 	m, all := &modelFlags{}, false
 	return verb{
 		name: "space", synopsis: "MODEL [--target NAME] [--all-values]", min: 1, max: 1,
-		summary: "list the knobs of a model's schedule, with the values that make a difference",
+		summary: "list the knobs of a model, and values that matter",
 		details: "The model is lowered once for every value of every knob, all others at their defaults; weights are " +
 			"not read.\n" +
 			"Listed are the default and the values that make another build. Values that the model or the target does " +

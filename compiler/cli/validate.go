@@ -12,7 +12,7 @@ func validateVerb() verb {
 	var backend string
 	return verb{
 		name: "validate", synopsis: "FILE.json|FILE.amk", min: 1, max: 1,
-		summary: "prove that a program can neither deadlock nor race, or say why not",
+		summary: "prove that a program can neither deadlock nor race",
 		details: "FILE is .amk text, native JSON, or a program of the AMK profile. Exit code 0: proved; 1: rejected.",
 		flags: func(f *pflag.FlagSet) {
 			f.Var(newChoice(&backend, "auto", "auto", validate.Reference.String(), kernel.Backend.String()), "backend",

@@ -8,7 +8,7 @@ import (
 func verifyVerb() verb {
 	return verb{
 		name: "verify", synopsis: "DIR", min: 1, max: 1,
-		summary: "is this build what its program says?",
+		summary: "check that a build is what its program says",
 		details: "Checks every digest of the manifest, reads the schedule back out of the generated headers, proves " +
 			"it again and\n" +
 			"compares it with program.json, and compares the generated files with what that would emit " +
