@@ -205,7 +205,7 @@ func wrongFlag(err error) string {
 	return said + "; want a whole number"
 }
 
-// defaults describes the flags, in the spelling with two dashes.
+// defaults describes the flags, in the spelling with two dashes and 80 columns.
 func defaults(fs *flag.FlagSet) string {
 	var b bytes.Buffer
 	fs.VisitAll(func(f *flag.Flag) {
@@ -213,7 +213,15 @@ func defaults(fs *flag.FlagSet) string {
 		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" {
 			doc += " (default " + f.DefValue + ")"
 		}
-		fmt.Fprintf(&b, "  %-26s %s\n", strings.TrimRight("--"+f.Name+" "+strings.ToUpper(kind), " "), doc)
+		line := fmt.Sprintf("  %-26s", strings.TrimRight("--"+f.Name+" "+strings.ToUpper(kind), " "))
+		for _, word := range strings.Fields(doc) {
+			if len(line)+1+len(word) > 80 {
+				b.WriteString(line + "\n")
+				line = strings.Repeat(" ", 28)
+			}
+			line += " " + word
+		}
+		b.WriteString(line + "\n")
 	})
 	return b.String()
 }

@@ -170,6 +170,12 @@ func TestUsage(t *testing.T) {
 		require.Empty(t, stderr)
 		require.Contains(t, out, "usage: fake")
 	}
+	for _, verb := range []string{"run", "chat", "serve", "bench", "check", "info"} {
+		_, out, _ := run(t, dir, "", verb, "--help")
+		for _, line := range strings.Split(out, "\n") {
+			require.LessOrEqual(t, len(line), 80, line)
+		}
+	}
 	_, out, _ := run(t, dir, "", "run", "--help")
 	require.Contains(t, out, "--max-tokens N")
 }
