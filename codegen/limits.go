@@ -29,13 +29,11 @@ tightly, and only what does not fit then is refused. Most published models fit e
 const (
 	maxGroup   = 128
 	maxMMAHead = 256
-	maxNormed  = 32 * 4 * 32 * consumerWarps // elements: 32 times four of each thread are read at once
-
-	consumerWarps = 8
+	maxNormed  = 32 * 4 * 32 * kernel.Warps // elements: 32 times four of each thread are read at once
 )
 
 // maxColumns is what the warps of a block keep of a vector on tensor cores.
-const maxColumns = kernel.MaxQuads * format.QuadColumns * consumerWarps
+const maxColumns = kernel.MaxQuads * format.QuadColumns * kernel.Warps
 
 // checkKnobs refuses settings that no stage body is written for, before anything is computed with them.
 func (b *builder) checkKnobs() error {
@@ -52,14 +50,14 @@ func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, warps int) er
 	perWarp := func(chunk, warps int) int { return kernel.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
 	case b.pass.NumTokens() > 1 && kernel.Slabs(g, columns, chunk, warps) > 1 &&
-		(warps < consumerWarps || b.readings[s].held):
+		(warps < kernel.Warps || b.readings[s].held):
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are several slabs, and in a pass of several tokens all %d "+
 				"warps share the tiles of such a stage; want tiling.warps.%s of %d",
-			columns, chunk, warps, consumerWarps, s.Role, consumerWarps)
+			columns, chunk, warps, kernel.Warps, s.Role, kernel.Warps)
 	case each <= kernel.MaxQuads:
 		return nil
-	case perWarp(kernel.MaxChunk, consumerWarps) > kernel.MaxQuads:
+	case perWarp(kernel.MaxChunk, kernel.Warps) > kernel.MaxQuads:
 		n := b.needs()
 		n.add(s.Name, columns)
 		return diag.Errorf(codeLimit, "stage "+s.Name,
@@ -163,7 +161,7 @@ func (b *builder) checkGroups(slot, slots int) error {
 			continue
 		}
 		warps := knobs.Warps.Of(&b.p.Config, s.IR.Role)
-		groups, chunks := consumerWarps/warps, tileChunks(s, b.rangeExtent(g.In[1].Dims[1]), slot, warps)
+		groups, chunks := kernel.Warps/warps, tileChunks(s, b.rangeExtent(g.In[1].Dims[1]), slot, warps)
 		if skipped := (groups - 1) * chunks; skipped > 0 && skipped+1+window > slots {
 			return diag.Errorf(codeLimit, "stage "+s.IR.Name,
 				"%d tiles of %d chunks at once need a ring of %d slots, and it has %d; want tiling.warps.%s larger",
@@ -191,7 +189,7 @@ func (b *builder) checkOwnRows(rows int) error {
 	if !slices.ContainsFunc(b.d.Bodies, func(b *kernel.Body) bool { return b.Keeps&kernel.BranchRows != 0 }) {
 		return nil
 	}
-	const bits, threads = 32, consumerWarps * 32
+	const bits, threads = 32, kernel.Warps * 32
 	parts, hidden := b.mostParts(), b.p.Model.Hidden
 	if most := kernel.MaxReplicated(&b.p.Model); hidden > most/parts {
 		return diag.Errorf(codeLimit, "program", "branches of %d values in %d parts are added to the residual; want "+

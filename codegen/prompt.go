@@ -16,13 +16,13 @@ const promptFile = "prompt.cu"
 // Constants of the kernel (prompt_digits.cuh, prompt_gemm.cuh, prompt.cuh). prompt.cu asserts the workspace that
 // follows from them, and PromptRing that two stages fit.
 const (
-	tokenTile         = 64                                 // tokens that a block multiplies at once
-	promptStages      = 2                                  // of operands at least, in shared memory
-	promptResultBytes = consumerWarps * tokenTile * 17 * 4 // finished sums: 16 rows of a warp, and one for the banks
-	wideResultBytes   = consumerWarps * tokenTile * 32 * 4 // and other sums of a warp, with wgmma
-	partSubs          = 4                                  // quads of a part of a quantised matrix's operand
-	promptAlign       = 1024                               // bytes
-	promptScratch     = 256                                // bytes (context.cuh)
+	tokenTile         = 64                                // tokens that a block multiplies at once
+	promptStages      = 2                                 // of operands at least, in shared memory
+	promptResultBytes = kernel.Warps * tokenTile * 17 * 4 // finished sums: 16 rows of a warp, and one for the banks
+	wideResultBytes   = kernel.Warps * tokenTile * 32 * 4 // and other sums of a warp, with wgmma
+	partSubs          = 4                                 // quads of a part of a quantised matrix's operand
+	promptAlign       = 1024                              // bytes
+	promptScratch     = 256                               // bytes (context.cuh)
 )
 
 // A promptProduct is what the kernel for prompts needs to know of a matrix stage.

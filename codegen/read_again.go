@@ -10,12 +10,7 @@ import (
 	"amkc/knobs"
 )
 
-// flushRows are those that an SM finishes at once, and slabColumns those that a product without tensor cores reads at
-// once in a pass of several tokens, or more.
-const (
-	flushRows   = 64
-	slabColumns = 1024
-)
+const flushRows = 8 * kernel.FlushTiles // that an SM finishes at once
 
 // checkReadAgain: in a pass of several tokens, a product whose columns are several slabs reads its vector once for each
 // flush, and so again after rows have been published. The proof has it read before that (rule 1 of
@@ -23,7 +18,7 @@ const (
 // its head alone, and might write over the vector while another SM is still to read it. So nothing that attention makes
 // may be on a page of that vector.
 func (b *builder) checkReadAgain(s *ir.Stage, at site, f format.Format, columns, warps int) error {
-	several := columns > slabColumns
+	several := columns > kernel.PlainSlabColumns
 	if b.usesMMA() && columns%4 == 0 {
 		several = kernel.Slabs(f.Geometry(), columns, knobs.ChunkBytes.Of(&b.p.Config), warps) > 1
 	}

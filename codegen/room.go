@@ -7,7 +7,6 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
-	"amkc/ir/format"
 	"amkc/kernel"
 	"amkc/knobs"
 )
@@ -30,12 +29,8 @@ func (b *builder) needs() need {
 		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
 			columns := b.rangeExtent(g.In[1].Dims[1])
 			n.add(s.IR.Name, columns)
-			n.kept.Digits = max(n.kept.Digits, b.digits(s, columns))
-			slab := b.plainSlab(s, columns)
-			n.kept.Slab = max(n.kept.Slab, slab)
-			if columns%4 != 0 {
-				n.kept.OddSlab = max(n.kept.OddSlab, slab)
-			}
+			n.kept.Multiplies(s.Matrix, &s.IR.Dist, columns, knobs.ChunkBytes.Of(&b.p.Config),
+				knobs.Warps.Of(&b.p.Config, s.IR.Role), b.p.Model.Activations)
 		}
 		if s.Body.Replicated() {
 			n.kept.Rows = b.p.Model.Hidden
@@ -47,28 +42,6 @@ func (b *builder) needs() need {
 		}
 	}
 	return n
-}
-
-// digits is what a matrix stage with that many columns keeps of its vector in fixed point, or of its sums in a pass of
-// several tokens.
-func (b *builder) digits(s *stage, columns int) int {
-	_, quantised := s.Matrix.(format.Quantised)
-	switch c := &b.p.Config; {
-	case b.pass.NumTokens() == 1:
-		return knobs.DigitBytes(c, s.IR.Role, s.Matrix, columns)
-	case quantised:
-		return kernel.ChainBytes(s.Matrix.Geometry(), &s.IR.Dist, columns, knobs.ChunkBytes.Of(c),
-			knobs.Warps.Of(c, s.IR.Role), b.pass.NumTokens())
-	}
-	return 0
-}
-
-// plainSlab is what a matrix stage with that many columns keeps in a pass of several tokens, where it does without
-// tensor cores.
-func (b *builder) plainSlab(s *stage, columns int) int {
-	c := &b.p.Config
-	return kernel.PlainSlab(s.Matrix.Geometry(), &s.IR.Dist, columns, knobs.ChunkBytes.Of(c),
-		knobs.Warps.Of(c, s.IR.Role), b.pass.NumTokens(), b.p.Model.Activations.Bits()/8)
 }
 
 // add is for a matrix stage.
@@ -98,7 +71,7 @@ func (b *builder) checkShared(shared, slot int, s *kernel.Scratch, n *need) erro
 	}
 	if attention := s.AttentionBytes(); attention > bytes {
 		part, bytes = fmt.Sprintf("the results of %d query heads of %d elements in each of %d warps, and what "+
-			"they read", m.Most((*ir.LayerFacts).Group), m.Most(ir.HeadDimOf), consumerWarps), attention
+			"they read", m.Most((*ir.LayerFacts).Group), m.Most(ir.HeadDimOf), kernel.Warps), attention
 	}
 	if b.pass.NumTokens() > 1 && s.Digits > bytes {
 		part, bytes = fmt.Sprintf("the sums that products with quantised matrices keep of %d tokens from slab to slab",

@@ -45,7 +45,7 @@ func newMachine(of *Model, first int, chunk float64, kept kernel.Kept) machine {
 	if !m.tensor {
 		// a weight once, and an activation of each token
 		weight, tokens := float64(p.Model.Weights.Bits())/8, float64(p.Pass.NumTokens())
-		block := allWarps * plainRows * plainColumns * weight
+		block := kernel.Warps * plainRows * plainColumns * weight
 		m.drain = block / m.formats.PlainBlock * m.clock * (weight + 4) / (weight + 4*tokens)
 	}
 	f := feed{capacity: float64(m.slots) * chunk, chunk: chunk, flight: chunk,

@@ -11,11 +11,7 @@ import (
 // How a pass of several tokens multiplies, besides what it has in common with a step: gemm_mma.cuh, gemm_digits.cuh and
 // gemm_fma.cuh of the kernel. Stages, exchanges and the ring are a step's.
 
-const (
-	setTokens  = 4 // that share an mma
-	roundQuads = 2 // of a warp, whose words it asks for at once
-	flushTiles = 8 // that an SM finishes at once
-)
+const roundQuads = 2 // of a warp, whose words it asks for at once
 
 // A gemm is what a warp has of a matrix stage in a pass of several tokens.
 type gemm struct {
@@ -23,13 +19,12 @@ type gemm struct {
 	slabs  int     // of columns, each of which is read and multiplied before the next
 	quads  int     // of a slab, that a warp multiplies in a tile
 	digits float64 // work to make activations digits: 1 for integers, less for fp8, 0 for elements as they are
-	plain  int     // bytes that products without tensor cores keep of the vectors
 }
 
 // gemm says how a matrix stage multiplies all tokens of the pass.
 func (r *reader) gemm(s *stage, f format.Format, columns int) gemm {
 	g, tokens := f.Geometry(), r.program.Pass.NumTokens()
-	out := gemm{sets: ceil(tokens, setTokens), slabs: kernel.Slabs(g, columns, r.chunk, s.warps),
+	out := gemm{sets: ceil(tokens, kernel.SetTokens), slabs: kernel.Slabs(g, columns, r.chunk, s.warps),
 		quads: kernel.QuadsPerWarp(g, columns, r.chunk, s.warps)}
 	if out.slabs > 1 {
 		out.quads = kernel.SlabQuads(g, r.chunk, s.warps)
@@ -40,10 +35,6 @@ func (r *reader) gemm(s *stage, f format.Format, columns int) gemm {
 	case halved(f):
 		out.digits = 0.5
 	}
-	if !tensor(r.program) {
-		out.plain = kernel.PlainSlab(g, &s.ir.Dist, columns, r.chunk, s.warps, tokens,
-			r.program.Model.Activations.Bits()/8)
-	}
 	return out
 }
 
@@ -53,23 +44,15 @@ func halved(f format.Format) bool {
 	return quantised && !format.InFixedPoint(f)
 }
 
-// chains is what a block keeps of the sums of a quantised matrix from slab to slab.
-func (r *reader) chains(s *stage, f format.Format, columns int) int {
-	if _, quantised := f.(format.Quantised); !quantised {
-		return 0
-	}
-	return kernel.ChainBytes(f.Geometry(), &s.ir.Dist, columns, r.chunk, s.warps, r.program.Pass.NumTokens())
-}
-
 // multiply runs a task of a matrix stage for several tokens: a slab of columns after the other is read, made digits of
 // where its weights are integers, and multiplied by all tiles of a flush. Columns that are one slab are read once for
 // all flushes.
 func (r *run) multiply(s *stage, t *task, sm int, ready float64, waits bool) (at, late float64, took Parts) {
 	g, fit := &t.gemm, r.passes
-	turns := math.Ceil(float64(t.tiles*s.warps) / allWarps)
+	turns := math.Ceil(float64(t.tiles*s.warps) / kernel.Warps)
 	parts := 1
 	if g.slabs > 1 {
-		parts = g.slabs * max(1, ceil(t.tiles, flushTiles))
+		parts = g.slabs * max(1, ceil(t.tiles, kernel.FlushTiles))
 	}
 	busy := t.streamed / r.drain
 	if g.digits > 0 {
@@ -142,7 +125,7 @@ func (r *reader) takes(rows, heads int) int {
 // warpSets is how many sets the warps are dealt out to that have different heads.
 func warpSets(heads int) int {
 	const product = 8 // columns of one
-	groups := max(1, ceil(heads, allWarps*product))
+	groups := max(1, ceil(heads, kernel.Warps*product))
 	sets := 1
 	for sets < ceil(heads, groups*product) {
 		sets *= 2

@@ -63,13 +63,16 @@ type planner struct {
 func (b *planner) add(n, i int) error {
 	s := b.stages[n]
 	in := instance{stage: n, signal: -1}
+	if s.format != nil {
+		b.kept.Multiplies(s.format, &s.ir.Dist, s.columns, max(1, knobs.ChunkBytes.Of(&b.program.Config)), s.warps,
+			b.program.Model.Activations)
+	}
 	for k, span := range s.ir.Dist.Tasks(i) {
 		t := &s.tasks[k]
 		in.sms = append(in.sms, span.SM)
 		b.load[span.SM] += t.streamed
 		b.bytes += t.streamed
 		b.chunks += t.chunks
-		b.kept.Digits, b.kept.Slab = max(b.kept.Digits, t.digits), max(b.kept.Slab, t.gemm.plain)
 		switch {
 		case s.body.Replicated():
 			b.kept.Rows = b.program.Model.Hidden

@@ -8,7 +8,6 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
-	"amkc/ir/op"
 	"amkc/kernel"
 )
 
@@ -158,28 +157,12 @@ type promptMatrix struct {
 	wide   bool // each warp of a step has as many quads as the others
 }
 
-func (m *PromptModel) matrix(s *stage) (out promptMatrix, found bool) {
-	i := s.indices()[0]
-	r := m.step.reader
-	tiles, columns := 0, 0
-	for _, span := range s.ir.Dist.Tasks(i) {
-		for k := range s.ir.Ops {
-			o := &s.ir.Ops[k]
-			for n := range o.In {
-				b := r.buffer(o.In[n], i)
-				if b == nil || ir.Ops[o.Code].Role(n) != op.Matrix || b.Format() == nil || len(o.In[n].Dims) != 2 {
-					continue
-				}
-				dims := lengths(o.In[n].Dims, span, 0)
-				out.format, columns = b.Format(), dims[1]
-				tiles += out.format.Geometry().Tiles(dims[0])
-			}
-		}
+func (m *PromptModel) matrix(s *stage) promptMatrix {
+	r, columns, tiles := m.step.reader, s.columns, 0
+	for k := range s.tasks {
+		tiles += s.tasks[k].tiles
 	}
-	if out.format == nil {
-		return out, false
-	}
-	g := out.format.Geometry()
+	out, g := promptMatrix{format: s.format}, s.format.Geometry()
 	quads, inChunk := ceil(columns, format.QuadColumns), kernel.ChunkQuads(g, r.chunk, s.warps)
 	members, slabs := min(s.warps, quads), kernel.Slabs(g, columns, r.chunk, s.warps)
 	out.quads = kernel.QuadsPerWarp(g, columns, r.chunk, s.warps)
@@ -195,15 +178,15 @@ func (m *PromptModel) matrix(s *stage) (out promptMatrix, found bool) {
 	out.bytes = float64(g.TileBytes(columns)) * float64(promptRows/g.Rows)
 	last := quads - (ceil(quads, inChunk)-1)*inChunk
 	out.wide = inChunk%s.warps == 0 && last%s.warps == 0
-	return out, true
+	return out
 }
 
 // product is the time of a matrix stage: its operand is written, all join, its tiles are multiplied, and all join.
 func (m *PromptModel) product(s *stage, tokens int) float64 {
-	w, found := m.matrix(s)
-	if !found {
+	if s.format == nil {
 		return 0
 	}
+	w := m.matrix(s)
 	tiles := w.rows * ceil(tokens, promptTokens)
 	// Where not all SMs have a tile, those that have one get more out of L2.
 	l2 := min(l2Alone*m.m.clock, m.m.l2*float64(m.m.sms)/float64(min(tiles, m.m.sms)))

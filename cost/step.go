@@ -238,8 +238,8 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 // (docs/cost-model.md).
 func rounds(blocks float64) float64 {
 	const schedulers = 4
-	whole := math.Floor(blocks / allWarps)
-	switch left := blocks - whole*allWarps; {
+	whole := math.Floor(blocks / kernel.Warps)
+	switch left := blocks - whole*kernel.Warps; {
 	case left > schedulers:
 		return whole + 1
 	case left > 0 || whole == 0:
@@ -263,7 +263,7 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 		if t.ragged {
 			first += r.fit.Ragged
 		}
-		turns := math.Ceil(float64(t.tiles*s.warps) / allWarps)
+		turns := math.Ceil(float64(t.tiles*s.warps) / kernel.Warps)
 		busy = t.streamed / r.drain
 		if t.batches > 0 {
 			first += r.digits(t) / instructionCycles
@@ -285,7 +285,7 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 // cacheRows is the cycles that a unit of attention takes for its blocks of cache rows.
 func (r *run) cacheRows(t *task) float64 {
 	if !r.tensor { // a warp's own blocks, one after the other
-		return math.Ceil(t.blocks/allWarps) * r.formats.PlainHead * float64(t.fragments*t.heads)
+		return math.Ceil(t.blocks/kernel.Warps) * r.formats.PlainHead * float64(t.fragments*t.heads)
 	}
 	return rounds(t.blocks) * (roundCycles + fragmentCycles*float64(t.fragments))
 }

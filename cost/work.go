@@ -18,7 +18,6 @@ type task struct {
 	worked    float64 // bytes that warps work on at once, which stay in their slots meanwhile
 	tiles     int     // of 8 rows
 	quads     int     // of 128 columns, that a warp multiplies in a tile
-	digits    int     // bytes of a vector in fixed point
 	batches   int     // of quads of integers, that a warp multiplies in a tile; 0: of other elements
 	offset    bool    // integers are multiplied with an offset, which comes off their sums
 	rounds    int     // without tensor cores, in which every warp takes 8 rows by 32 columns
@@ -41,6 +40,9 @@ type stage struct {
 	body  *kernel.Body
 	warps int // that share a tile
 	tasks []task
+
+	format  format.Format // of its matrix; nil: it has none
+	columns int           // of that
 }
 
 // indices are the values of {i}: one for each iteration, and one that stands for none.
@@ -57,8 +59,7 @@ func (s *stage) indices() []int {
 
 const (
 	cacheRows = 16 // of a block
-	allWarps  = 8  // that compute
-	computing = 32 * allWarps
+	computing = 32 * kernel.Warps
 
 	plainRows, plainColumns = 8, 32 // of a block without tensor cores
 )
@@ -157,7 +158,7 @@ func (s *stage) splits() int {
 
 // warps is the knob of a stage of that role.
 func (r *reader) warps(role string) int {
-	return min(allWarps, max(1, knobs.Warps.Of(&r.program.Config, role)))
+	return min(kernel.Warps, max(1, knobs.Warps.Of(&r.program.Config, role)))
 }
 
 // task adds up what the ops of a stage read on a span.
@@ -216,6 +217,7 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	if f == nil {
 		return
 	}
+	s.format, s.columns = f, dims[1]
 	g := f.Geometry()
 	tiles, bytes := g.Tiles(dims[0]), g.TileBytes(dims[1])
 	t.tiles += tiles
@@ -226,11 +228,10 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	t.quads = kernel.QuadsPerWarp(g, dims[1], r.chunk, s.warps)
 	switch {
 	case r.program.Pass.NumTokens() > 1:
-		t.gemm, t.digits = r.gemm(s, f, dims[1]), r.chains(s, f, dims[1])
+		t.gemm = r.gemm(s, f, dims[1])
 	case !tensor(r.program):
 		t.rounds += tiles * roundsOfTile(g, dims[1], r.chunk)
 	case format.InFixedPoint(f):
-		t.digits = kernel.DigitBytes(g, dims[1], r.chunk, s.warps)
 		t.batches = ceil(t.quads, kernel.BatchQuads(g, dims[1], r.chunk, s.warps))
 		t.offset = format.HasOffset(f)
 	}
@@ -242,7 +243,7 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 // time. They are dealt out the blocks of each chunk anew; one of a quantised matrix is 128 columns.
 func roundsOfTile(g format.Geometry, columns, chunk int) int {
 	blocks, ofChunk := g.Blocks(columns), max(1, chunk/g.BlockBytes)
-	turns := blocks/ofChunk*ceil(ofChunk, allWarps) + ceil(blocks%ofChunk, allWarps)
+	turns := blocks/ofChunk*ceil(ofChunk, kernel.Warps) + ceil(blocks%ofChunk, kernel.Warps)
 	return turns * ceil(g.Columns, plainColumns)
 }
 
@@ -262,7 +263,7 @@ func (r *reader) cache(t *task, o *ir.Op, b *ir.Buffer, dims []int, each int) {
 	t.passes = max(1, ceil(rows*heads*dims[3], computing))
 	t.streamed += bytes
 	t.chunks += bytes / float64(r.chunk)
-	t.worked += bytes * min(1, allWarps/blocks)
+	t.worked += bytes * min(1, kernel.Warps/blocks)
 }
 
 // blocksOf counts the blocks that hold a row of a view of a cache. A window may begin in the middle of one.

@@ -134,7 +134,7 @@ var Attend = declare(&Body{
 
 // wholeShare is the number of cache rows of a chunk when a unit has all rows: as many blocks as fit a slot of the ring,
 // one for each warp at most.
-func wholeShare(f *Facts) int { return 16 * max(1, min(warps, f.CacheBlocks)) }
+func wholeShare(f *Facts) int { return 16 * max(1, min(Warps, f.CacheBlocks)) }
 
 func qNorm(s *Stage) *string  { return &s.QNorm }
 func kNorm(s *Stage) *string  { return &s.KNorm }

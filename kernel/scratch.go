@@ -18,9 +18,10 @@ const (
 	MinSlots  = 2
 )
 
+// Warps is the number of warps of a block that compute.
 const (
-	warps     = 8 // that compute
-	computing = 32 * warps
+	Warps     = 8
+	computing = 32 * Warps
 )
 
 // MaxQuads is the number of quads of a vector, of format.QuadColumns columns each, that a warp keeps in registers on
@@ -44,7 +45,7 @@ func DigitBytes(g format.Geometry, columns, chunk, warpsPerTile int) int {
 	if quads <= registerQuads || batch < 2 || quadsOfChunk(g, chunk, warpsPerTile)%batch != 0 {
 		return 0
 	}
-	return warps * quads * DigitQuadBytes
+	return Warps * quads * DigitQuadBytes
 }
 
 // BatchQuads is the number of quads of integers that a warp multiplies before it adds up any: at most those that it has
@@ -65,12 +66,12 @@ func ChainBytes(g format.Geometry, d *ir.Dist, columns, chunk, warpsPerTile, tok
 	if tokens == 1 || Slabs(g, columns, chunk, warpsPerTile) == 1 {
 		return 0
 	}
-	return warps * tilesOfFlush(g, d) * roundUp(tokens, setTokens) * g.Rows * 4 * 4
+	return Warps * tilesOfFlush(g, d) * roundUp(tokens, SetTokens) * g.Rows * 4 * 4
 }
 
 // tilesOfFlush is how many tiles of a matrix an SM finishes at once.
 func tilesOfFlush(g format.Geometry, d *ir.Dist) int {
-	return min(flushTiles, ceil(ceil(d.Extent, d.Grain), d.SMs)*(d.Grain/g.Rows))
+	return min(FlushTiles, ceil(ceil(d.Extent, d.Grain), d.SMs)*(d.Grain/g.Rows))
 }
 
 // PlainSlab is the shared memory of a block for a product without tensor cores in a pass of n tokens: a slab of columns
@@ -81,26 +82,26 @@ func PlainSlab(g format.Geometry, d *ir.Dist, columns, chunk, warpsPerTile, toke
 		return 0
 	}
 	ofChunk := ChunkQuads(g, chunk, warpsPerTile) * format.QuadColumns
-	slab := max(1, plainSlabColumns/ofChunk) * ofChunk
+	slab := max(1, PlainSlabColumns/ofChunk) * ofChunk
 	bytes := tokens * min(roundUp(columns, 32), slab) * element
 	if columns > slab {
-		bytes += warps * 32 * tilesOfFlush(g, d) * tokens * 4
+		bytes += Warps * 32 * tilesOfFlush(g, d) * tokens * 4
 	}
 	return bytes
 }
 
-// plainSlabColumns is how many columns a slab of a product without tensor cores has, unless a chunk has more.
-const plainSlabColumns = 1024
+// PlainSlabColumns is how many columns a slab of a product without tensor cores has, unless a chunk has more.
+const PlainSlabColumns = 1024
 
 const (
-	flushTiles = 8 // that an SM finishes at once
-	setTokens  = 4 // that share an mma
+	FlushTiles = 8 // that an SM finishes at once
+	SetTokens  = 4 // that share an mma
 )
 
 // MaxReplicated is the largest number of values of a replicated residual, or of the parts of a branch that is added to
 // it, for which the threads of a block have bits, as counted by replicated.cuh.
 func MaxReplicated(m *ir.Model) int {
-	most := 32 * 32 * warps
+	most := 32 * 32 * Warps
 	if m.Activations.Bits() == 16 && m.Hidden%4 == 0 {
 		most *= 4
 	}
@@ -168,6 +169,25 @@ type Kept struct {
 	Digits    int // bytes of the longest vector in fixed point, or of the most ChainBytes; at least MinDigits
 	Slab      int // bytes of the largest PlainSlab of several tokens, of all matrix stages
 	OddSlab   int // the same of those whose columns tensor cores do not take
+}
+
+// Multiplies counts what a product keeps of its vector, or in a pass of several tokens of its sums and of a slab. The
+// product has a distribution, and a vector of n columns in a type.
+func (k *Kept) Multiplies(f format.Format, d *ir.Dist, columns, chunk, warpsPerTile int, activations ir.DType) {
+	g, tokens := f.Geometry(), k.Pass.NumTokens()
+	if tokens == 1 {
+		if format.InFixedPoint(f) {
+			k.Digits = max(k.Digits, DigitBytes(g, columns, chunk, warpsPerTile))
+		}
+		return
+	}
+	if _, quantised := f.(format.Quantised); quantised {
+		k.Digits = max(k.Digits, ChainBytes(g, d, columns, chunk, warpsPerTile, tokens))
+	}
+	slab := PlainSlab(g, d, columns, chunk, warpsPerTile, tokens, activations.Bits()/8)
+	if k.Slab = max(k.Slab, slab); columns%4 != 0 {
+		k.OddSlab = max(k.OddSlab, slab)
+	}
 }
 
 // MinDigits is the size of the array of digits if it is not used: C++ has no array of 0 bytes.
@@ -247,7 +267,7 @@ func (s *Scratch) ofAttention(f *ir.LayerFacts, cache ir.DType, tensorCores bool
 	if rows > 1 {
 		return 8, unit
 	}
-	return min(8*ceil(group, 8*warps), roundUp(group, 2)), unit
+	return min(8*ceil(group, 8*Warps), roundUp(group, 2)), unit
 }
 
 // ResultStride is the distance from one head's results to the next one's, in elements: four more than a head has, so
@@ -257,7 +277,7 @@ func (s *Scratch) ResultStride() int { return s.PaddedHead + 4 }
 // AttentionBytes is the shared memory of attention alone: the inputs of a unit, and results, a maximum and a sum for
 // each head of each warp.
 func (s *Scratch) AttentionBytes() int {
-	return roundUp(s.Unit, 16) + 4*warps*s.WarpHeads*(s.ResultStride()+2)
+	return roundUp(s.Unit, 16) + 4*Warps*s.WarpHeads*(s.ResultStride()+2)
 }
 
 // keepsActivations reports whether a stage keeps its activations in shared memory: tensor cores take them from
@@ -271,7 +291,7 @@ func keepsActivations(tensorCores bool, columns []int) bool {
 func (s *Scratch) Bytes(slots int) int {
 	const (
 		flushRows = 64
-		warpSums  = 4 * 2 * warps // bytes of one sum of every warp, in two buffers
+		warpSums  = 4 * 2 * Warps // bytes of one sum of every warp, in two buffers
 		words     = 6             // after the tokens, and four of 64 bits
 	)
 	tokens, end := s.Pass.NumTokens(), 0

@@ -204,15 +204,6 @@ func warpsOfShortRows(c *Case, stage string) int {
 	return all
 }
 
-// DigitBytes is what a stage of a role, whose matrix has a format and n columns, keeps in shared memory of its
-// vector on tensor cores.
-func DigitBytes(config *ir.ScheduleConfig, role string, f format.Format, columns int) int {
-	if !format.InFixedPoint(f) {
-		return 0
-	}
-	return kernel.DigitBytes(f.Geometry(), columns, ChunkBytes.Of(config), Warps.Of(config, role))
-}
-
 // slots is how many chunks the ring holds at least.
 func (c *Case) slots() int {
 	shared, chunk := c.Of(SharedBytes), c.Of(ChunkBytes)
