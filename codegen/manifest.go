@@ -36,10 +36,10 @@ type Compiler struct {
 
 // Source says what was compiled.
 type Source struct {
-	Model       string   `json:"model,omitempty"`      // as a hub knows it, ORG/NAME, or the name of its directory
-	Revision    string   `json:"revision,omitempty"`   // the hub's commit
-	Checkpoint  string   `json:"checkpoint,omitempty"` // SHA-256 of the names, types, shapes and bytes of its tensors
-	Options     []string `json:"options,omitempty"`    // of the command line; of a file its name alone
+	Model       string   `json:"model,omitempty"`       // as a hub knows it, ORG/NAME, or the name of its directory
+	Revision    string   `json:"revision,omitempty"`    // the hub's commit
+	Checkpoint  string   `json:"checkpoint,omitempty"`  // SHA-256 of the names, types, shapes and bytes of its tensors
+	Options     []string `json:"options,omitempty"`     // of the command line; of a file its name alone
 	RandomSeed  *uint64  `json:"random_seed,omitempty"` // weights were invented from it
 	AssumeInert []string `json:"assume_inert,omitempty"`
 	Weights     []string `json:"weights,omitempty"` // items of --weights

@@ -159,8 +159,8 @@ func (b *builder) cacheByLayer(name string, slots []int, in site, variable strin
 	}
 	by, even := steps(layers)
 	if !even || slices.Contains(at, "") {
-		return "", diag.Errorf(codeStructure, "buffer "+name, "is of several sizes, and a loop takes the layers out of "+
-			"turn, or one has none: want a cache for each layer, in turn")
+		return "", diag.Errorf(codeStructure, "buffer "+name, "is of several sizes, and a loop takes the layers out "+
+			"of turn, or one has none: want a cache for each layer, in turn")
 	}
 	table := b.table("size_t", constName(kernel.Named.Cache)+"At", at, "where each layer's cache begins")
 	return fmt.Sprintf(", %s[%s]", table, in.expression(variable, layers[0], by)), nil

@@ -49,8 +49,8 @@ larger than amkc reads, differs too, and so does every file of a build without i
 
 var codeOtherAmkc = diag.New("AMK4908", "the build was written by another version of amkc", `
 Digests, the proof and the schedule that is read back do not depend on the version, unless the IR or the forms of the
-headers have changed since. What amkc emits for a program does: whether the files are that, the amkc that wrote the build
-can say, whose version and commit its manifest, its README.md and ./NAME info state.`)
+headers have changed since. What amkc emits for a program does: only the amkc that wrote the build can say whether its
+files are that. The manifest, README.md and ./NAME info have its version and commit.`)
 
 // Verification is the result of Verify.
 type Verification struct {

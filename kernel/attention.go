@@ -15,7 +15,8 @@ var Attend = declare(&Body{
 		"LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND"},
 	Place:   ByUnit,
 	Streams: CacheRows,
-	Buffers: []Buffer{{Name: Named.Cache, At: func(s *Stage) *string { return &s.Cache }, State: (*ir.LayerFacts).State},
+	Buffers: []Buffer{
+		{Name: Named.Cache, At: func(s *Stage) *string { return &s.Cache }, State: (*ir.LayerFacts).State},
 		{Name: "L{i}.q_norm.weight", At: qNorm, Paired: true,
 			Shape: func(f *Facts) []int { return []int{f.gains(f.Heads)} }},
 		{Name: "L{i}.k_norm.weight", At: kNorm, Paired: true,

@@ -231,8 +231,8 @@ func (b *builder) checkCaches(places []ir.Placement) {
 	r := &b.config
 	c := r.scope.byName[cacheAt]
 	if c == nil || c.typ != "size_t" || !c.array || len(c.value.list) != b.facts.layers {
-		r.fail(r.scope.at, "no list %s of size_t with a value for each of %d layers; want where their caches begin", cacheAt,
-			b.facts.layers)
+		r.fail(r.scope.at, "no list %s of size_t with a value for each of %d layers; want where their caches begin",
+			cacheAt, b.facts.layers)
 		return
 	}
 	r.taken[c.name] = true

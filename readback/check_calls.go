@@ -187,8 +187,8 @@ func (b *builder) cacheOf(d *descriptor, variable string) []place {
 	return []place{{name: cacheAt, index: layer.spell()}}
 }
 
-// addressOf is the address of a weight, or of its member for the layer of a stage, in a walk whose loop counts layers in
-// a variable.
+// addressOf is the address of a weight, or of its member for the layer of a stage, in a walk whose loop counts layers
+// in a variable.
 func (b *builder) addressOf(d *descriptor, weight, variable string) place {
 	weight = b.outside(d, weight)
 	if c := b.config.byName[b.constants[weight]]; c != nil && c.array {

@@ -314,7 +314,8 @@ func TestInfo(t *testing.T) {
 	code, out, _ = run(t, dir, "", "info")
 	require.Zero(t, code)
 	for _, s := range []string{"amkc      1.2.3, commit abc, device runtime ABI 7\n",
-		"source    org/name at revision 0123\n", "weights   SHA-256 feed\n", `options   --rows=4 --name=\u001b[2J` + "\n"} {
+		"source    org/name at revision 0123\n", "weights   SHA-256 feed\n",
+		`options   --rows=4 --name=\u001b[2J` + "\n"} {
 		require.Contains(t, out, s)
 	}
 }

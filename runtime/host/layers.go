@@ -37,7 +37,7 @@ func (f *Facts) CacheAt(layer int) int {
 // layerCache is the bytes of the cache of a layer: blocks of each kv head.
 func (m *Model) layerCache() int { return m.KVHeads * cacheBlocks(m.MaxSeq) * m.CacheBlock }
 
-// cacheBlocks is how many blocks of a head have rows of so many positions.
+// cacheBlocks is the number of blocks of a head that hold rows of n positions.
 func cacheBlocks(positions int) int { return (positions + blockRows - 1) / blockRows }
 
 func alignedCache(bytes int) int { return (bytes + cacheAlign - 1) / cacheAlign * cacheAlign }
@@ -64,10 +64,10 @@ func (s *Session) cacheOf(layer int) (m Model, at int, err error) {
 		each := end / m.Layers
 		at, end = layer*each, (layer+1)*each
 	}
-	if used := m.layerCache(); m.CacheBlock <= 0 || at+used > end || len(s.facts.Layers) == 0 && end-at-used >= cacheAlign {
-		return m, 0, &BuildError{Path: filepath.Join(s.dir, ManifestFile),
-			What:   fmt.Sprintf("facts.model.cache_block is %d, and a layer's cache has %d bytes", m.CacheBlock, end-at),
-			Remedy: recompile}
+	used := m.layerCache()
+	if m.CacheBlock <= 0 || at+used > end || len(s.facts.Layers) == 0 && end-at-used >= cacheAlign {
+		return m, 0, &BuildError{Path: filepath.Join(s.dir, ManifestFile), Remedy: recompile,
+			What: fmt.Sprintf("facts.model.cache_block is %d, and a layer's cache has %d bytes", m.CacheBlock, end-at)}
 	}
 	return m, at, nil
 }

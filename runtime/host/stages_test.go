@@ -72,16 +72,17 @@ func TestStageTolerances(t *testing.T) {
 	next := []float32{127, 100, -90, 61, 127, 100, -90, 60}
 	d, _ := FirstDifference(&Facts{Model: tinyModel}, 0, []StagePair{{"L00.kv", next, row}}, integers)
 	require.Nil(t, d, "an integer may be the next one")
-	d, _ = FirstDifference(&Facts{Model: tinyModel}, 0, []StagePair{{"L00.kv", []float32{0, 100, -90, 60, 127, 100, -90, 60}, row}},
+	facts := &Facts{Model: tinyModel}
+	d, _ = FirstDifference(facts, 0, []StagePair{{"L00.kv", []float32{0, 100, -90, 60, 127, 100, -90, 60}, row}},
 		integers)
 	require.NotNil(t, d)
 	require.Zero(t, TolerancesOfStages(&Model{DType: "F32"}, false).Rounding)
 	require.Equal(t, 2*tolerances["F16"].RMS, TolerancesOfStages(&Model{DType: "F16"}, true).Other.RMS)
 	require.Equal(t, tolerances["BF16"], toleranceOf(&Model{DType: "BF16", Layers: 32}))
 	require.InEpsilon(t, 9e-2, toleranceOf(&Model{DType: "BF16", Layers: 72}).RMS, 1e-9)
-	d, _ = FirstDifference(&Facts{Model: tinyModel}, 0, []StagePair{{"L00.attn", []float32{64, 1.25}, []float32{64, 1}}}, integers)
+	d, _ = FirstDifference(facts, 0, []StagePair{{"L00.attn", []float32{64, 1.25}, []float32{64, 1}}}, integers)
 	require.Nil(t, d, "attention has rows that were rounded the other way")
-	d, _ = FirstDifference(&Facts{Model: tinyModel}, 0, []StagePair{{"L00.attn", []float32{64, 2}, []float32{64, 1}}}, integers)
+	d, _ = FirstDifference(facts, 0, []StagePair{{"L00.attn", []float32{64, 2}, []float32{64, 1}}}, integers)
 	require.NotNil(t, d)
 	chain := TolerancesOfStages(&Model{DType: "F32", Cache: "I8"}, true)
 	require.Equal(t, Tolerance{RMS: 1.5e-2, Max: 2e-2}, *chain.Cache, "rows may have another scale")

@@ -281,12 +281,18 @@ func TestFormats(t *testing.T) {
 			a, err := mail.ParseAddress(s)
 			return err == nil && a.Address == s && len(s) <= 254 && strings.IndexByte(s, '@') <= 64
 		},
-		"uri":           func(s string) bool { u, err := url.Parse(s); return err == nil && u.IsAbs() && u.Host != "" },
-		"hostname":      func(s string) bool { u, err := url.Parse("x://" + s); return err == nil && u.Hostname() == s },
+		"uri": func(s string) bool { u, err := url.Parse(s); return err == nil && u.IsAbs() && u.Host != "" },
+		"hostname": func(s string) bool {
+			u, err := url.Parse("x://" + s)
+			return err == nil && u.Hostname() == s
+		},
 		"duration":      regexp.MustCompile(`^P(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(\d+H)?(\d+M)?(\d+S)?)?)$`).MatchString,
 		"ipvanyaddress": func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Zone() == "" },
-		"base64":        func(s string) bool { _, err := base64.StdEncoding.Strict().DecodeString(s); return err == nil },
-		"uuid":          regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`).MatchString,
+		"base64": func(s string) bool {
+			_, err := base64.StdEncoding.Strict().DecodeString(s)
+			return err == nil
+		},
+		"uuid": regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`).MatchString,
 	}
 	for name := range stringFormats {
 		oracle := oracles[name]
@@ -425,8 +431,10 @@ func TestConstraintsThatAreRefused(t *testing.T) {
 		{`{"exclusiveMinimum": 0.12345678901234567890}`, `#/exclusiveMinimum has digits that readers round`},
 		{`{"type": "number", "format": "money"}`, `#/format is "money"`},
 		{`{"patternProperties": {"a": true, "b": true}}`, `#/patternProperties is not supported here; want one`},
-		{`{"patternProperties": {"a": true}, "additionalProperties": true}`, `#/patternProperties is not supported here`},
-		{`{"patternProperties": {"^a/": true}, "properties": {"a/b": {}}}`, `#/patternProperties/^a~1 matches the property`},
+		{`{"patternProperties": {"a": true}, "additionalProperties": true}`,
+			`#/patternProperties is not supported here`},
+		{`{"patternProperties": {"^a/": true}, "properties": {"a/b": {}}}`,
+			`#/patternProperties/^a~1 matches the property`},
 		{`{"patternProperties": {"(": true}}`, `#/patternProperties/( has a ( that is not closed`},
 		{`{"patternProperties": {"a": {"not": 1}}}`, `#/patternProperties/a has the keyword "not"`},
 		{`{"patternProperties": {"a": true}, "required": ["b"]}`, `#/required has "b"`},

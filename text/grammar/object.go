@@ -202,8 +202,8 @@ func (c *compiler) patternProperties(v document, s *object, named *keyNames, at 
 	case !isObject:
 		return "", nil, &Error{place, Invalid, "is not an object of schemas"}
 	case len(all.keys) != 1 || said && others != false || names:
-		return "", nil, &Error{place, Unsupported, "is not supported here; want one pattern, without propertyNames, and " +
-			"without additionalProperties or with false"}
+		return "", nil, &Error{place, Unsupported, "is not supported here; want one pattern, without propertyNames, " +
+			"and without additionalProperties or with false"}
 	}
 	pattern := all.keys[0]
 	place = pointer(place, pattern)
@@ -218,8 +218,8 @@ func (c *compiler) patternProperties(v document, s *object, named *keyNames, at 
 	if properties, _ := s.values["properties"].(*object); properties != nil {
 		for _, key := range properties.keys {
 			if named.has(key) {
-				return "", nil, &Error{place, Unsupported, fmt.Sprintf("matches the property %q, which would follow two "+
-					"schemas; want another pattern", short(key))}
+				return "", nil, &Error{place, Unsupported, fmt.Sprintf("matches the property %q, which would "+
+					"follow two schemas; want another pattern", short(key))}
 			}
 		}
 	}

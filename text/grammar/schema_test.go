@@ -190,7 +190,8 @@ func TestWhatSchemasDescribe(t *testing.T) {
 		{`{"propertyNames": {"pattern": "^[a-c]+$"}, "properties": {"a": {"type": "null"}, "d": true}}`,
 			`{"a":null,"b":1}|{"aa":1}`, `{"a":1}|{"d":1}|{"bd":1}`},
 		{`{"patternProperties": {"^[ab]+$": {"type": "null"}}, "properties": {"c": {"const": 1}}, "required": ["aa"],
-			"additionalProperties": false}`, `{"aa":null}|{"c":1,"aa":null,"b":null}`, `{}|{"aa":1}|{"aa":null,"d":null}`},
+			"additionalProperties": false}`, `{"aa":null}|{"c":1,"aa":null,"b":null}`,
+			`{}|{"aa":1}|{"aa":null,"d":null}`},
 		{`{"type": "string", "contentEncoding": "base64", "x-hint": 1, "uniqueItems": false}`, `"a"`, `1`},
 		{`{"format": "int32"}`, `-2147483648|2147483647`, `2147483648|"a"|1.5`},
 	} {
