@@ -19,8 +19,6 @@ import (
 // begin, and how the kernel refuses them.
 var withoutBody = []struct{ prefix, target, refusal string }{
 	{"cohere2-head-dim", "h200", "head size 14; with tensor cores it must be a multiple of 4"},
-	{"llama-layer-heads", "h200", "layers differ in heads"},
-	{"llama-layer-heads", "t4", "layers differ in heads"},
 	{"llama-rope-linear", "h200", "head size 10; with tensor cores it must be a multiple of 4"},
 	{"phi3-partial", "h200", "head size 14; with tensor cores it must be a multiple of 4"},
 }
