@@ -21,8 +21,8 @@ do not lie at a constant stride, an exchange buffer without a page or taken from
 value that stays on an SM elsewhere than in the residual, a pass of several tokens, a stage that waits for another
 exchange than that of the stage before it, a stage of attention that runs in layers with other heads than its first, a
 step without an end or with work after it, half a barrier, a name that no C++ identifier can be made of, two stages or
-two counters of one role in one layer, or a target without the properties the kernel needs. Generated text, and this
-message, call things by what they are for, whatever the program calls them.`)
+two counters of one role in one layer, or a target without the properties the kernel needs. Generated text,
+and this message, call things by what they are for, whatever the program calls them.`)
 	codeName = diag.New("AMK4006", "name that a build cannot have", `
 The name of a build (--name, or else that of the model's directory) is the name of its executable, a target of its
 Makefile and part of comments. It has at most 128 letters, digits and . _ - +, begins with neither . nor -, and has a

@@ -128,9 +128,9 @@ func (b *builder) promptBytes(tokens int) int {
 		columns = max(columns, b.promptShape(p).columns()*p.parts)
 	}
 	at := promptAlign // the counter of joins
-	angles := max(1, len(b.d.Rotations)) * tokens * m.Most(ir.HeadDimOf) * 4
-	for _, bytes := range []int{4 * tokens, angles, tokens * m.Hidden * 4, tokens * columns * 2,
-		tokens * (b.exchangeBytes / 2)} {
+	angles := max(1, len(b.d.Rotations)) * tokens * m.Most(ir.HeadDimOf)
+	for _, bytes := range []int{4 * tokens, 4 * angles, tokens * m.Hidden * 4,
+		tokens * columns * 2, tokens * (b.exchangeBytes / 2)} {
 		at = aligned(at + bytes)
 	}
 	return at

@@ -64,7 +64,9 @@ func TestCheckOfFacts(t *testing.T) {
 		"has other sizes than its first layer":     func(m *Model) { m.Heads = 8 },
 		"kv_heads 16385, want 0 to 16384":          func(m *Model) { m.Kinds[1].KVHeads = 16385 },
 		"want the same, and kind 0 for that layer": func(m *Model) { m.LayerKinds = []int{1, 0} },
-		"facts of kind 2, which no layer has":      func(m *Model) { m.Kinds = append(m.Kinds, LayerFacts{1, 1, 1, 1}) },
+		"facts of kind 2, which no layer has": func(m *Model) {
+			m.Kinds = append(m.Kinds, LayerFacts{1, 1, 1, 1})
+		},
 		"has layer 1 of kind 2, and none of kind 1 before": func(m *Model) {
 			m.Kinds = append(m.Kinds, LayerFacts{1, 1, 1, 1})
 			m.Layers, m.LayerKinds = 3, []int{0, 2, 1}

@@ -17,14 +17,14 @@ type State struct {
 }
 
 // Shape is that of its buffer, for n positions.
-func (s State) Shape(positions int) []int { return []int{s.Heads, positions, 2, s.Elements} }
+func (s State) Shape(n int) []int { return []int{s.Heads, n, 2, s.Elements} }
 
 // Spell is the shape in words.
 func (s State) Spell(positions int) string {
 	return fmt.Sprintf("[%d, %d, 2, %d]", s.Heads, positions, s.Elements)
 }
 
-// Has reports whether a buffer of a shape holds it for n positions, of one sequence or of each of several.
+// Has reports whether a buffer of a shape holds it for a number of positions, of one sequence or of each of several.
 func (s State) Has(shape []int, positions int) bool {
 	n := len(shape)
 	return n >= 4 && shape[n-4] == s.Heads && shape[n-3] == positions && shape[n-2] == 2 && shape[n-1] == s.Elements
@@ -36,7 +36,7 @@ const StateRows = 16
 // Block is the bytes of a block: rows of K of a head, and those of V.
 func (s State) Block(d DType) int { return CacheBlock(d, s.Elements) }
 
-// Bytes is what it takes for n positions. Blocks of a head are side by side.
+// Bytes is what it takes for a number of positions. Blocks of a head are side by side.
 func (s State) Bytes(d DType, positions int) int {
 	return satMul(satMul(s.Heads, roundUp(positions, StateRows)/StateRows), s.Block(d))
 }

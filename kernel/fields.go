@@ -82,14 +82,11 @@ var (
 
 	// The heads of the stage's layer, where layers differ in them (HeadsOf of heads.cuh).
 	ownHeads = count("kHeads", "of its layers", func(s *Stage) *int { return &s.Heads }).when(ownsHeads).
-			wants("what its layers have",
-			func(f *Facts, s *Stage) bool { return !s.OwnHeads || s.Heads == f.Heads })
+			wants(ofLayers, func(f *Facts, s *Stage) bool { return !s.OwnHeads || s.Heads == f.Heads })
 	ownKVHeads = count("kKVHeads", "", func(s *Stage) *int { return &s.KVHeads }).when(ownsHeads).
-			wants("what its layers have",
-			func(f *Facts, s *Stage) bool { return !s.OwnHeads || s.KVHeads == f.KVHeads })
+			wants(ofLayers, func(f *Facts, s *Stage) bool { return !s.OwnHeads || s.KVHeads == f.KVHeads })
 	ownHeadDim = count("kHeadDim", "elements of one", func(s *Stage) *int { return &s.HeadDim }).when(ownsHeads).
-			wants("what its layers have",
-			func(f *Facts, s *Stage) bool { return !s.OwnHeads || s.HeadDim == f.HeadDim })
+			wants(ofLayers, func(f *Facts, s *Stage) bool { return !s.OwnHeads || s.HeadDim == f.HeadDim })
 
 	normEps    = of("kNormEps", "", func(s *Stage) *float64 { return &s.Eps })
 	unitOffset = of("kUnitOffset", "times 1 + weight", func(s *Stage) *bool { return &s.UnitOffset })
@@ -101,5 +98,8 @@ var (
 // maxParts bounds the parts of a branch.
 const maxParts = 64
 
-func scale(s *Stage) *float64  { return &s.Scale }
+func scale(s *Stage) *float64 { return &s.Scale }
+
+const ofLayers = "what its layers have"
+
 func ownsHeads(s *Stage) *bool { return &s.OwnHeads }

@@ -28,7 +28,7 @@ type Buffer struct {
 	Shape func(f *Facts) []int   // nil: it is not a weight, or its name is made of ROLE or NORM
 	// Paired says that its rows are in the pairs of a rotation: layers with heads of another size have another family.
 	Paired bool
-	// State is what each layer with such a stage keeps in it from step to step; nil: it is not a state.
+	// State is what each layer with such a stage keeps in it from step to step; nil: nothing.
 	State func(f *ir.LayerFacts) ir.State
 }
 

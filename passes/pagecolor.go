@@ -122,7 +122,7 @@ func carriedPages(p *ir.Program) []ir.Page {
 }
 
 // An exchangeFamily is a buffer or family of exchange buffers, and the indices of its members in the unrolled program.
-// A family whose members have several lengths in the layers is declared in runs, one after another.
+// A family of which layers have members of several lengths is declared in runs, one after another.
 type exchangeFamily struct {
 	runs    []*ir.Buffer
 	members []int

@@ -218,8 +218,8 @@ func (b *builder) model() {
 	m.LayerFacts, m.HeadsDiffer = *b.p.Model.Of(0), b.p.Model.HeadsDiffer()
 	for _, f := range b.p.Model.Facts() {
 		if f.Heads%f.KVHeads != 0 {
-			r.wrong(s, "kHeads", "%d, or in some layers %d; want a multiple of %d, the number of kv heads",
-				m.Heads, f.Heads, f.KVHeads)
+			r.wrong(s, "kHeads", "%d, and a layer has %d query heads and %d kv heads; want a multiple of the kv heads",
+				b.p.Model.Most(ir.HeadsOf), f.Heads, f.KVHeads)
 		}
 	}
 	b.readRotations()
@@ -286,8 +286,8 @@ func (b *builder) sizeList(name, list string, largest int) []int {
 		sizes = append(sizes, v.n)
 	}
 	if c.typ != "int" || !c.array || len(sizes) != m.Layers || slices.Max(sizes) != largest {
-		r.fail(c.at, "%s has %d values of type %s; want an array of int, with one for each of %d layers, of which "+
-			"%s is the largest", c.name, len(sizes), c.typ, m.Layers, name)
+		r.fail(c.at, "%s has %d values of type %s; want an array of int, with one for each of %d layers, of which %s "+
+			"is the largest", c.name, len(sizes), c.typ, m.Layers, name)
 		return nil
 	}
 	if slices.Min(sizes) == largest {

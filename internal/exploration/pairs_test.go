@@ -44,7 +44,8 @@ func TestPairs(t *testing.T) {
 			})
 		}
 	})
-	require.ElementsMatch(t, elsewhere, missingFields(seen), "the table lacks values of these constants")
+	require.ElementsMatch(t, elsewhere, missingFields(seen),
+		"these constants have not all of their values in the table")
 	without, possible := missing(forms)
 	for _, p := range without {
 		t.Errorf("no build has %s: %s together with %s: %s", p.a, p.value, p.b, p.other)

@@ -37,8 +37,8 @@ func (f *Facts) CacheAt(layer int) int {
 // layerCache is the bytes of the cache of a layer: blocks of each kv head.
 func (m *Model) layerCache() int { return m.KVHeads * cacheBlocks(m.MaxSeq) * m.CacheBlock }
 
-// cacheBlocks is the number of blocks of a head that hold rows of n positions.
-func cacheBlocks(positions int) int { return (positions + blockRows - 1) / blockRows }
+// cacheBlocks is how many blocks of a head have the rows of n positions.
+func cacheBlocks(n int) int { return (n + blockRows - 1) / blockRows }
 
 func alignedCache(bytes int) int { return (bytes + cacheAlign - 1) / cacheAlign * cacheAlign }
 
@@ -64,8 +64,8 @@ func (s *Session) cacheOf(layer int) (m Model, at int, err error) {
 		each := end / m.Layers
 		at, end = layer*each, (layer+1)*each
 	}
-	used := m.layerCache()
-	if m.CacheBlock <= 0 || at+used > end || len(s.facts.Layers) == 0 && end-at-used >= cacheAlign {
+	free := end - at - m.layerCache()
+	if m.CacheBlock <= 0 || free < 0 || len(s.facts.Layers) == 0 && free >= cacheAlign {
 		return m, 0, &BuildError{Path: filepath.Join(s.dir, ManifestFile), Remedy: recompile,
 			What: fmt.Sprintf("facts.model.cache_block is %d, and a layer's cache has %d bytes", m.CacheBlock, end-at)}
 	}

@@ -8,8 +8,8 @@ import (
 
 // uneven are facts of three layers, of which the second has larger heads, and whose caches are not in their order.
 func uneven() *Facts {
-	return &Facts{Model: Model{DType: "BF16", Cache: integerCache, Layers: 3, Heads: 4, KVHeads: 3, HeadDim: 40, MaxSeq: 50,
-		CacheBlock: 16 * (2*48 + 4)},
+	return &Facts{Model: Model{DType: "BF16", Cache: integerCache, Layers: 3, Heads: 4, KVHeads: 3, HeadDim: 40,
+		MaxSeq: 50, CacheBlock: 16 * (2*48 + 4)},
 		Layers: []Layer{
 			{Heads: 4, KVHeads: 2, HeadDim: 20, CacheAt: 0, CacheBlock: 16 * (2*32 + 4)},
 			{Heads: 3, KVHeads: 3, HeadDim: 40, CacheAt: 17408, CacheBlock: 16 * (2*48 + 4)},

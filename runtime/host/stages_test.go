@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var tinyFacts = &Facts{Model: tinyModel}
+
 var tinyModel = Model{DType: "BF16", Heads: 4, KVHeads: 2, HeadDim: 16}
 
 func TestPlaces(t *testing.T) {
@@ -32,7 +34,7 @@ func TestPlaces(t *testing.T) {
 		{"L12.down", 5, "row 5"},
 		{"lm_head", 5, "row 5"},
 	} {
-		require.Equal(t, c.want, (&Facts{Model: tinyModel}).place(c.stage, c.element))
+		require.Equal(t, c.want, tinyFacts.place(c.stage, c.element))
 	}
 	inPart := tinyModel
 	inPart.Rotated = 12
@@ -65,24 +67,23 @@ func TestStageTolerances(t *testing.T) {
 		{"L00.attn", []float32{64, 3}, []float32{64, 1}, false},
 		{"L00.o", []float32{64, 1}, []float32{64, float32(math.Inf(1))}, false},
 	} {
-		d, _ := FirstDifference(&Facts{Model: tinyModel}, 0, []StagePair{{c.stage, c.got, c.want}}, same)
+		d, _ := FirstDifference(tinyFacts, 0, []StagePair{{c.stage, c.got, c.want}}, same)
 		require.Equal(t, c.right, d == nil, "%s %v %v", c.stage, c.got, c.want)
 	}
 	row := []float32{127, 100, -90, 60, 127, 100, -90, 60}
 	next := []float32{127, 100, -90, 61, 127, 100, -90, 60}
-	d, _ := FirstDifference(&Facts{Model: tinyModel}, 0, []StagePair{{"L00.kv", next, row}}, integers)
+	d, _ := FirstDifference(tinyFacts, 0, []StagePair{{"L00.kv", next, row}}, integers)
 	require.Nil(t, d, "an integer may be the next one")
-	facts := &Facts{Model: tinyModel}
-	d, _ = FirstDifference(facts, 0, []StagePair{{"L00.kv", []float32{0, 100, -90, 60, 127, 100, -90, 60}, row}},
+	d, _ = FirstDifference(tinyFacts, 0, []StagePair{{"L00.kv", []float32{0, 100, -90, 60, 127, 100, -90, 60}, row}},
 		integers)
 	require.NotNil(t, d)
 	require.Zero(t, TolerancesOfStages(&Model{DType: "F32"}, false).Rounding)
 	require.Equal(t, 2*tolerances["F16"].RMS, TolerancesOfStages(&Model{DType: "F16"}, true).Other.RMS)
 	require.Equal(t, tolerances["BF16"], toleranceOf(&Model{DType: "BF16", Layers: 32}))
 	require.InEpsilon(t, 9e-2, toleranceOf(&Model{DType: "BF16", Layers: 72}).RMS, 1e-9)
-	d, _ = FirstDifference(facts, 0, []StagePair{{"L00.attn", []float32{64, 1.25}, []float32{64, 1}}}, integers)
+	d, _ = FirstDifference(tinyFacts, 0, []StagePair{{"L00.attn", []float32{64, 1.25}, []float32{64, 1}}}, integers)
 	require.Nil(t, d, "attention has rows that were rounded the other way")
-	d, _ = FirstDifference(facts, 0, []StagePair{{"L00.attn", []float32{64, 2}, []float32{64, 1}}}, integers)
+	d, _ = FirstDifference(tinyFacts, 0, []StagePair{{"L00.attn", []float32{64, 2}, []float32{64, 1}}}, integers)
 	require.NotNil(t, d)
 	chain := TolerancesOfStages(&Model{DType: "F32", Cache: "I8"}, true)
 	require.Equal(t, Tolerance{RMS: 1.5e-2, Max: 2e-2}, *chain.Cache, "rows may have another scale")
@@ -96,10 +97,10 @@ func TestFirstDifference(t *testing.T) {
 	pairs := PairStages([]StageVector{right, wrong, {Stage: "L00.part"}},
 		[]StageVector{{Stage: "L00.o", Values: []float32{1, 2, -4, -inf}}, right})
 	require.Len(t, pairs, 2, "a stage that only one has is left out")
-	d, seen := FirstDifference(&Facts{Model: tinyModel}, 9, pairs, bound(0.2, 0.2))
+	d, seen := FirstDifference(tinyFacts, 9, pairs, bound(0.2, 0.2))
 	require.Nil(t, d)
 	require.Equal(t, 0.125, seen.Max)
-	d, seen = FirstDifference(&Facts{Model: tinyModel}, 9, pairs, bound(0.2, 0.1))
+	d, seen = FirstDifference(tinyFacts, 9, pairs, bound(0.2, 0.1))
 	require.Zero(t, seen)
 	require.Equal(t, &StageDifference{Position: 9, Stage: "L00.o", Element: 1, Place: "row 1", Got: 2.5, Want: 2,
 		Wrong: 1, Of: 4,
@@ -111,16 +112,16 @@ func TestFirstDifference(t *testing.T) {
 		{[]float32{1, nan}, []float32{1, 2}}, {[]float32{1, 2}, []float32{1, nan}},
 		{[]float32{1, inf}, []float32{1, -inf}}, {[]float32{1, inf}, []float32{1, 2}},
 	} {
-		d, _ := FirstDifference(&Facts{Model: tinyModel}, 0, []StagePair{{"lm_head", c.got, c.want}}, loose)
+		d, _ := FirstDifference(tinyFacts, 0, []StagePair{{"lm_head", c.got, c.want}}, loose)
 		require.Equal(t, 1, d.Element)
 		_, err := json.Marshal(d)
 		require.NoError(t, err)
 	}
-	d, _ = FirstDifference(&Facts{Model: tinyModel}, 0, []StagePair{{"embed", []float32{1}, []float32{1, 2}}}, loose)
+	d, _ = FirstDifference(tinyFacts, 0, []StagePair{{"embed", []float32{1}, []float32{1, 2}}}, loose)
 	require.Equal(t, "position 0: stage embed: it has 1 elements, and 2 are expected", d.String())
-	d, _ = FirstDifference(&Facts{Model: tinyModel}, 0, []StagePair{{"embed", []float32{1e-9}, []float32{0}}}, loose)
+	d, _ = FirstDifference(tinyFacts, 0, []StagePair{{"embed", []float32{1e-9}, []float32{0}}}, loose)
 	require.NotNil(t, d, "relative, however small")
-	d, _ = FirstDifference(&Facts{Model: tinyModel}, 0, []StagePair{{"embed", []float32{0}, []float32{0}}}, bound(0, 0))
+	d, _ = FirstDifference(tinyFacts, 0, []StagePair{{"embed", []float32{0}, []float32{0}}}, bound(0, 0))
 	require.Nil(t, d)
 }
 
