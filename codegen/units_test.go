@@ -75,7 +75,8 @@ func TestUnitsSeeTheirRows(t *testing.T) {
 	source := "#include <algorithm>\n#include <cstdio>\n#include <cstdlib>\n" +
 		"#define __device__\n#define __forceinline__ inline\n" +
 		"using std::max;\nusing std::min;\nconstexpr int ceil_div(int n, int d) { return (n + d - 1) / d; }\n" +
-		"constexpr int kCacheRows = 16, kCacheBlockBytes = 1, kSlotBytes = 128, kKVHeads = 2;\n" +
+		"constexpr int kCacheRows = 16, kSlotBytes = 128, kKVHeads = 2;\n" +
+		"template <class>\nstruct HeadsOf { static constexpr int kCacheBlockBytes = 1, kKVHeads = 2; };\n" +
 		"constexpr int kSequences = 3, kSequenceRows = 1;\n" +
 		"template <class>\nconstexpr int kRowGroups = 1;\ntemplate <class>\nconstexpr int kUnitRows = 1;\n" +
 		string(header[from:][:size]) + unitsMain
