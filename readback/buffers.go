@@ -54,11 +54,15 @@ func (b *builder) states(of *kernel.Buffer) []ir.Buffer {
 	if b.facts.fragments {
 		layout = ir.KVBlock16
 	}
+	one := ir.Buffer{Name: of.Name, Count: b.facts.layers, Kind: ir.KVCache, DType: b.facts.dtypes.Cache,
+		Shape: of.State(b.p.Model.Of(0)).Shape(b.facts.maxSeq), Layout: ir.Layout{Kind: layout}}
+	if !b.unrolled && !b.p.Model.StatesDiffer() {
+		return []ir.Buffer{one} // whatever number of layers an edited header has
+	}
 	var out []ir.Buffer
 	for layer := range b.facts.layers {
-		s := of.State(b.p.Model.Of(layer))
-		one := ir.Buffer{Name: of.Name, First: layer, Count: 1, Kind: ir.KVCache, DType: b.facts.dtypes.Cache,
-			Shape: s.Shape(b.facts.maxSeq), Layout: ir.Layout{Kind: layout}}
+		one.First, one.Count = layer, 1
+		one.Shape = of.State(b.p.Model.Of(layer)).Shape(b.facts.maxSeq)
 		last := len(out) - 1
 		switch {
 		case b.unrolled:
