@@ -26,7 +26,7 @@ func classify(s *ir.Stage) (*kernel.Body, error) {
 	return b, nil
 }
 
-// nearest spells the sequences of ops that bodies carry out and that have an op of the given ones. Norms and rotations
+// nearest lists the sequences of ops of bodies that contain one of the given ops. Norms and rotations
 // do not count, which stages of several bodies have. Where no sequence has one, it spells all.
 func nearest(codes []string) string {
 	product := "RMSNORM, LAYERNORM or nothing, GEMV_TILE, and then some of " + finishingOps()
@@ -160,7 +160,7 @@ func (b *builder) checkPlace(s *ir.Stage, kind *kernel.Body) error {
 	return nil
 }
 
-// holdsTo refuses a stage whose ops are not those that its body carries out.
+// holdsTo refuses a stage whose ops are not those of its body.
 func holdsTo(s *ir.Stage, kind *kernel.Body, want []ir.Op) error {
 	for i := range want {
 		if i >= len(s.Ops) || spell(&s.Ops[i]) != spell(&want[i]) {
@@ -204,7 +204,7 @@ func spell(o *ir.Op) string {
 	return strings.TrimSpace(ir.PrintOp(&c))
 }
 
-// breaks notes that a stage is not what its body carries out. What limits the kernel is reported first: it says more.
+// breaks notes that a stage differs from its body. Limits of the kernel are reported first, because they say more.
 func (b *builder) breaks(err error) {
 	if b.broken == nil {
 		b.broken = err

@@ -239,7 +239,7 @@ type builder struct {
 	normed   string // that of what owners add to it, where that is norms of branches
 	token    string // the buffer that sample leaves the next token in
 	noted    []partStage
-	broken   error // of the first stage that is not what its body carries out
+	broken   error // of the first stage that differs from its body
 
 	exchangeBytes int // pages with their copies, and counters
 	slots         int // of the ring, at least

@@ -9,8 +9,8 @@ import (
 	"amkc/kernel"
 )
 
-// A finisher emits an op on finished rows, as a call of amk/finish.cuh, and states the op that the call carries out,
-// which the stage is held to.
+// A finisher emits an op on finished rows, as a call of amk/finish.cuh, and states the op of the call,
+// with which the stage is compared.
 type finisher func(w *productWriter, o *ir.Op)
 
 // stageFinishers are those of ops that need more of the stage than a row: its step, its weights, its residual, or what

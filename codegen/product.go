@@ -70,7 +70,7 @@ func functionName(descriptor string) string {
 	return out.String() + "_stage"
 }
 
-// productWriter emits one function, and with it the ops that the function carries out.
+// productWriter emits one function, and the ops that the function computes.
 type productWriter struct {
 	b       *builder
 	s       *ir.Stage
@@ -226,7 +226,7 @@ func (w *productWriter) value(ops []ir.Operand, k int) string {
 }
 
 // define emits the variable that an op's result is in, and stores it where the op says: in one temporary, or in
-// buffers. want is the op that the expression carries out.
+// buffers. want is the op of the expression.
 func (w *productWriter) define(o *ir.Op, want ir.Op, noun, expression string) {
 	first := buf(o.Out, 0)
 	v := w.variable(first, noun)

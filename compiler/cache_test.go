@@ -106,7 +106,7 @@ func TestCached(t *testing.T) {
 	require.True(t, again.Reused)
 }
 
-// Builds of one model that differ in their kernels share one file of weights. One that was damaged is packed anew, and
+// Builds of one model that differ in their kernels share one file of weights. A damaged one is packed again, and
 // shared again.
 func TestCachedWeightsAreShared(t *testing.T) {
 	if testing.Short() {

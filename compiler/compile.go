@@ -271,7 +271,7 @@ func supplyWeights(ctx context.Context, l *Scheduled, o *BuildOptions, dir *buil
 		damage := mismatch(dir.Path, host.WeightsFile, old.Weights.SHA256, old.Weights.Bytes, o.Progress)
 		if damage != "" {
 			b.Warnings.Add(diag.Warningf(codeFileChanged, filepath.Join(dir.Path, host.WeightsFile),
-				"%s; the weights are packed anew", damage))
+				"%s; the weights are packed again", damage))
 		} else {
 			m.Weights = old.Weights
 			b.WeightBytes, b.WeightsReused = old.Weights.Bytes, true

@@ -171,7 +171,7 @@ type keptCache struct {
 	apart []float64 // [heads, positions, 2, head_dim], of what the pass has appended
 }
 
-// follow has the VM carry out the step, with what stages have published on the GPU.
+// follow runs the step on the VM, with the values that stages published on the GPU.
 func (c *comparing) follow(rows *cacheRows, pairs map[string]pair) (stages []followed, cache []keptCache, err error) {
 	vm, err := c.session.At(c.Position)
 	if err != nil {

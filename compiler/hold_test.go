@@ -186,7 +186,7 @@ func TestHoldFindsSmallFaults(t *testing.T) {
 			require.Equal(t, c.stage, first.Stage, "%v", first)
 			require.Equal(t, c.body, first.Body, "%v", first)
 			require.Contains(t, first.String(), "stage "+c.stage+", by "+c.body+": element ")
-			if c.after == nil { // no later stage is blamed: it is held to what the kernel has given it
+			if c.after == nil { // no later stage is blamed: its inputs are those of the kernel
 				require.Len(t, r.Beyond, 1)
 			}
 		})

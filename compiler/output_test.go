@@ -91,7 +91,7 @@ func TestWeightsAreReusedWhenTheyAreTheSame(t *testing.T) {
 	fifth, err := Compile(context.Background(), o)
 	require.NoError(t, err)
 	require.False(t, fifth.WeightsReused, "one bit of the file is another")
-	require.Contains(t, fifth.Warnings.Error(), "the weights are packed anew [AMK4902]")
+	require.Contains(t, fifth.Warnings.Error(), "the weights are packed again [AMK4902]")
 	require.Equal(t, good, text(t, dir, host.WeightsFile))
 	v, err = Verify(dir, nil)
 	require.NoError(t, err)

@@ -154,7 +154,7 @@ func TestForgedBuilds(t *testing.T) {
 			"in each layer turns.cache<ShortAttn>(layer, position) in variant short; want in each layer " +
 				"turns.weights<O>(base + kOWeight, layer)"},
 		{"op comment", "schedule.h", "//   %y = GEMV_TILE(%n, L{i}.qkv.weight", "//   %y = GEMV_TILE(%n, L{i}.o.weight",
-			"AMK4912", "the body of Qkv carries out"},
+			"AMK4912", "the body of Qkv computes"},
 		{"program", "program.json", `"rot": 3`, `"rot": 4`, "AMK4913",
 			"rotation: the headers say 3, and program.json says 4"},
 		{"realisation", "program.json", `"L{i}.qkv", "first": 0, "count": 3, "realisation": "flagged"`,
@@ -163,13 +163,13 @@ func TestForgedBuilds(t *testing.T) {
 		{"call", "megakernel.cu", "o_stage(c, kAttn, kH);", "o_stage(c, kH, kAttn);", "AMK3010",
 			"variant short: stage L00.o: error: counter L00.h is not defined"},
 		{"norm of a call", "megakernel.cu", "base + kInputNormWeight", "base + kPostNormWeight", "AMK4912",
-			"the body of Qkv carries out %n = RMSNORM(L{i}.x[0:64], L{i}.post_norm.weight[0:64])"},
+			"the body of Qkv computes %n = RMSNORM(L{i}.x[0:64], L{i}.post_norm.weight[0:64])"},
 		{"member of a call", "megakernel.cu", "layer < kLayers &&", "layer < kVocab &&", "AMK4915",
 			`"kVocab"; want kLayers`},
 		{"template line", "megakernel.cu", "  p.drain();\n", "", "AMK4903", "differs from what program.json gives"},
 		{"finisher", "stages.h", "rope<96>", "rope<64>", "AMK4912", "limit=64"},
 		{"reader", "stages.h", "RmsNorm n{in, gain, 0x1.", "RmsNorm n{in, gain, 0x1.8", "AMK4912",
-			"the body of Qkv carries out %n = RMSNORM"},
+			"the body of Qkv computes %n = RMSNORM"},
 		{"place", "stages.h", "publish_pair(c, r, out, act)", "publish_row(c, r, out, act)", "AMK4912",
 			"of a row or of a pair as it is"},
 		{"after the literals", "schedule.h", "kAttentionHeads * 20", "kAttentionHeads * 8", "AMK4903",
@@ -247,7 +247,7 @@ func TestForgedProgramThatCannotBeEmitted(t *testing.T) {
 	require.Contains(t, found, "schedule.h: machine")
 }
 
-// The plain kernels and the program are held to config.json: what the model says anew shows in both.
+// The plain kernels and the program are compared with config.json: a change of the model shows in both.
 func TestForgedModel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "build")
 	_, err := Compile(t.Context(), emitted(filepath.Join(root, "models", "zoo", "llama-gqa"), dir))

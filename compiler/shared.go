@@ -29,7 +29,7 @@ func (s sharedWeights) link(key, stage string, report progress.Func) (bytes int6
 	want := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), key+"."), sharedSuffix)
 	bytes, digest, err = fileDigest(path, report)
 	if err != nil || digest != want {
-		os.Remove(path) // what was damaged is packed anew
+		os.Remove(path) // damaged weights are packed again
 		return 0, "", false
 	}
 	return bytes, digest, os.Link(path, filepath.Join(stage, host.WeightsFile)) == nil

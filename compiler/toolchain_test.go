@@ -110,7 +110,7 @@ func TestLauncherBuildsAnywhere(t *testing.T) {
 	}
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
 	require.NoError(t, err)
-	t.Setenv("GOCACHE", strings.TrimSpace(string(cache))) // compiling the standard library anew takes a minute
+	t.Setenv("GOCACHE", strings.TrimSpace(string(cache))) // compiling the standard library again takes a minute
 	for name, value := range map[string]string{"HOME": "", "GOMODCACHE": "/nowhere", "GOPROXY": "off",
 		"GOFLAGS": "-mod=vendor", "GO111MODULE": "off", "GOPRIVATE": "*", "TMPDIR": temporary} {
 		t.Setenv(name, value)

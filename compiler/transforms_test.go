@@ -244,7 +244,7 @@ func TestTransformedCheckpoints(t *testing.T) {
 	}
 }
 
-// No edit of what a buffer is packed from passes unseen: reference.cu holds it to the graph.
+// No edit of a buffer's source passes unseen: reference.cu compares it with the graph.
 func TestEditsOfPieces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

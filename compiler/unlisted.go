@@ -26,8 +26,8 @@ directories of their own, which may have .json and .jsonl too; versions that a r
 NAME of the build, may be next to it, and below a directory at the root that it has no more. These are reported as
 warnings. The directories of the build hold nothing else, and no empty directory; a link, a hidden file or directory,
 and a name of more than ASCII letters, digits, spaces and _ . + @ ! - are errors anywhere. Move such files out of the
-build, and remove what Python has cached: it makes that anew. The kernels, the launcher and the library that make has
-made later are named in a warning: nothing says what they should be, and make does not make them anew while they are
+build, and remove what Python has cached: Python makes it again. The kernels, the launcher and the library that make has
+made later are named in a warning: nothing says what they should be, and make does not remake them while they are
 newer than their sources.`)
 
 const (
@@ -89,7 +89,7 @@ func unlisted(dir string, m *codegen.Manifest) diag.List {
 	if len(s.later) > 0 {
 		s.list.Add(diag.Warningf(codeUnlisted, dir,
 			"%s: made after amkc had written the build, so the manifest has no digest to compare; make -B "+
-				"makes them anew",
+				"remakes them",
 			strings.Join(s.later, ", ")))
 	}
 	for _, severity := range []diag.Severity{diag.Error, diag.Warning} {
@@ -132,7 +132,7 @@ func (s *survey) visit(at, name string, d fs.DirEntry) error {
 	case s.made[name] && builddir.IsProduct(at, name):
 		s.later = append(s.later, name)
 	case s.made[name]:
-		s.report(diag.Error, name, "is not what make makes under that name; want none, or what make makes anew")
+		s.report(diag.Error, name, "is not what make makes under that name; want none, or the one that make makes")
 	default:
 		if why := s.loadable(name); why != "" {
 			s.report(diag.Error, name, "is not listed by the manifest, and "+why)

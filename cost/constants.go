@@ -121,7 +121,7 @@ const (
 type chip struct {
 	clock float64 // cycles a microsecond, the boost clock of the data sheet
 	read  float64 // part of the data sheet's bandwidth at which memory can be read
-	held  bool    // docs/results has rows of this GPU, and predictions are held to them
+	held  bool    // docs/results has rows of this GPU, with which predictions are compared
 }
 
 // CalibratedOn is the GPU that the constants were measured on. Design probes: a ring without dependencies read the

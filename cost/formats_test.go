@@ -29,7 +29,7 @@ func TestIntegers(t *testing.T) {
 	require.False(t, format.HasOffset(nil))
 }
 
-// TestRoundsOfTile: without tensor cores eight warps are dealt out the blocks of each chunk anew.
+// TestRoundsOfTile: without tensor cores eight warps share the blocks of each chunk separately.
 func TestRoundsOfTile(t *testing.T) {
 	fp32 := format.Find("tile8x32", "F32").Geometry()
 	require.Equal(t, 1024, fp32.BlockBytes)

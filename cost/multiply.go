@@ -122,7 +122,7 @@ func (r *reader) takes(rows, heads int) int {
 	return rows
 }
 
-// warpSets is how many sets the warps are dealt out to that have different heads.
+// warpSets is the number of sets of warps with different heads.
 func warpSets(heads int) int {
 	const product = 8 // columns of one
 	groups := max(1, ceil(heads, kernel.Warps*product))

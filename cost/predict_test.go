@@ -188,7 +188,7 @@ func BenchmarkPredict(b *testing.B) {
 func TestEveryTargetHasAClock(t *testing.T) {
 	for _, target := range ir.Targets {
 		p := schedule(t, pycoder)
-		target.SMs = p.Target.SMs // which the tasks were dealt out to
+		target.SMs = p.Target.SMs // which the tasks were distributed to
 		p.Target = &target
 		require.NotContains(t, strings.Join(predict(t, p, 0).Assumptions, "\n"), "clock is not known", target.Name)
 	}

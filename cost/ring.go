@@ -232,7 +232,7 @@ func onto(v float64, edges ...float64) float64 {
 	return v
 }
 
-// empty throws away what is ahead: the stream starts anew at time t.
+// empty discards what is ahead: the stream restarts at time t.
 func (r *ring) empty(t float64) {
 	r.until(t)
 	r.level, r.asked, r.cached, r.resume = 0, 0, 0, t+r.restart

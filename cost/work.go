@@ -240,7 +240,7 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 }
 
 // roundsOfTile is how many rounds all warps take for a tile without tensor cores, each with 8 rows by 32 columns at a
-// time. They are dealt out the blocks of each chunk anew; one of a quantised matrix is 128 columns.
+// time. They share the blocks of each chunk separately; one of a quantised matrix is 128 columns.
 func roundsOfTile(g format.Geometry, columns, chunk int) int {
 	blocks, ofChunk := g.Blocks(columns), max(1, chunk/g.BlockBytes)
 	turns := blocks/ofChunk*ceil(ofChunk, kernel.Warps) + ceil(blocks%ofChunk, kernel.Warps)

@@ -19,12 +19,12 @@ func TestProblemsKeepTheirCodes(t *testing.T) {
 		var outcome Outcome
 		require.NoError(t, json.Unmarshal(text, &outcome))
 		require.NotEmpty(t, outcome.Problem)
-		return outcome.err("job gpu", "cannot be carried out")
+		return outcome.err("job gpu", "cannot be run")
 	}
 	one := diag.Errorf(codeRecording, "trace.json", "has a cache of 3 bytes").With("a note")
 	require.Equal(t, diag.List{one}, of(fmt.Errorf("gpu: %w", one)))
 	require.Equal(t, diag.List{one, one}, of(diag.List{one, one}))
-	require.EqualError(t, of(errors.New("no memory")), "job gpu: error: cannot be carried out: no memory [AMK4924]")
+	require.EqualError(t, of(errors.New("no memory")), "job gpu: error: cannot be run: no memory [AMK4924]")
 }
 
 // A trace that no job would compare with is refused, and not only read.

@@ -19,7 +19,7 @@ docs/explore.md says how to read a finding.`)
 A script is what amkc explore has written of a schedule in which something went wrong: the build that it is of, the job,
 and where the schedule deviates from the default one. The file is none, or is malformed, or the build, the machine of
 this amkc or its C++ compiler are others than those of the script, so that the schedule would be another one. Explore
-the build anew.`)
+the build again.`)
 
 	codeJob = diag.New("AMK4923", "the build has no such job", `
 A job is a way to decode something with a build: step by step, by passes of several rows, by passes over a prompt, of

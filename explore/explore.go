@@ -312,7 +312,7 @@ func (e *explorer) fitted(j *Job, s Schedule, i int) Schedule {
 	return s
 }
 
-// round carries out orders side by side, and takes what came of them in their order: what is found depends on seeds,
+// round runs orders concurrently, and takes their outcomes in order: what is found depends on seeds,
 // not on which process was faster.
 func (e *explorer) round(orders []order, done func(*order, *Outcome)) error {
 	outcomes := make([]*Outcome, len(orders))
@@ -363,7 +363,7 @@ func (e *explorer) reportOf(j *Job) *JobReport {
 // take adds what came of an order to the report. What goes wrong for the first time is cut down to a script.
 func (e *explorer) take(o *order, outcome *Outcome) error {
 	if outcome.Problem != "" {
-		return outcome.err("job "+o.Job, "cannot be carried out")
+		return outcome.err("job "+o.Job, "cannot be run")
 	}
 	j, _ := jobNamed(e.jobs, o.Job)
 	r := e.reportOf(&j)

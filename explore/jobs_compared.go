@@ -199,8 +199,8 @@ func (a *attempt) ends() error {
 	})
 }
 
-// referenceTokens is at how many positions stages are held to the reference VM: where there are prompts those of their
-// text, so that their logits are held to it as well.
+// referenceTokens is the number of positions at which stages are compared with the reference VM: with prompts, those of
+// their text, so that their logits are compared as well.
 func (a *attempt) referenceTokens() int {
 	if a.facts.Prompt > 0 {
 		return a.tokensOf(textTokens)
@@ -246,7 +246,7 @@ func (n *noting) Trace(ctx context.Context, ids []int) (*host.Trace, error) {
 	if len(t.Vectors) == 0 {
 		return t, nil
 	}
-	// The logits come last. Whatever decodes the text has the same, and so is held to the reference VM with them.
+	// The logits come last. All jobs that decode the text have the same, and so are compared with the reference VM.
 	o, logits := n.a.outputs(), t.Vectors[len(t.Vectors)-1].Values
 	if largest := slices.Index(logits, slices.Max(logits)); t.Chosen != largest {
 		n.a.found("difference", "position %d: the kernel chose token %d, and the largest logit is that of %d",

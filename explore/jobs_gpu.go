@@ -24,7 +24,7 @@ func withRecording(jobs []Job, file string) []Job {
 		run: (*attempt).gpu})
 }
 
-// gpu carries out the steps of a recording, with each stage given what the GPU gave its own.
+// gpu runs the steps of a recording, in which each stage gets the inputs that it had on the GPU.
 func (a *attempt) gpu() error {
 	a.dir = filepath.Join(a.dir, tracedDir)
 	r, err := readRecording(a.recording, a.build, a.facts)

@@ -303,7 +303,7 @@ func (r *cleanRun) run(b *mutated, j *Job, i int) error {
 		return err
 	}
 	if outcome.Problem != "" {
-		return diag.Errorf(codeWorker, b.Name+", job "+j.Name, "cannot be carried out: %s", outcome.Problem)
+		return diag.Errorf(codeWorker, b.Name+", job "+j.Name, "cannot be run: %s", outcome.Problem)
 	}
 	if wrong := b.judge(j, &ordered, outcome, true); len(wrong) > 0 {
 		return diag.Errorf(codeFound, b.Name+", job "+j.Name, "without a mutant, schedule %s: %s: %s",

@@ -208,7 +208,7 @@ func newPool(ctx context.Context, size int, command []string, device string, s s
 	return p
 }
 
-// run carries out an order by a worker that is free, and waits for one. When the time is over the error is errTime.
+// run runs an order on a free worker, and waits for one. When the time is over the error is errTime.
 func (p *pool) run(o *order) (*Outcome, error) {
 	w := <-p.free
 	if err := p.ctx.Err(); err != nil {

@@ -60,7 +60,7 @@ func (e *explorer) script(found *Found, j *Job, o *order, outcome *Outcome) erro
 	return failed
 }
 
-// several carries out orders side by side and returns what came of each.
+// several runs orders concurrently and returns their outcomes.
 func (e *explorer) several(orders []order) ([]*Outcome, error) {
 	outcomes := make([]*Outcome, len(orders))
 	err := objects.SideBySide(len(orders), e.o.Workers, func(i int) (err error) {

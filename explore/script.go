@@ -82,7 +82,7 @@ func (s *Script) fits(file string, e *explorer) error {
 			"want the build that it was written for", e.o.Build)
 	case s.Machine != e.objects.Machine:
 		return diag.Errorf(codeScript, file, "was written by another amkc, or with another C++ compiler; its schedule "+
-			"may be another one here; explore the build anew")
+			"may be another one here; explore the build again")
 	}
 	if _, ok := jobNamed(e.jobs, s.Job); !ok {
 		return diag.Errorf(codeScript, file, "is of job %q, which this build does not have", s.Job)

@@ -74,7 +74,7 @@ type Outcome struct {
 	// Bodies has the comparisons of stages with the reference VM, in the job that makes them.
 	Bodies  []*compiler.BodyReport `json:"bodies,omitempty"`
 	Stages  []compiler.StageReport `json:"stages,omitempty"` // compared with a GPU's
-	problem                        // why the job could not be carried out
+	problem                        // why the job could not be run
 }
 
 // Work is the main function of a worker: it executes the commands of in until it ends, and returns the exit code.

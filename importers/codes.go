@@ -97,7 +97,7 @@ likeliest token is the same, and tokens that are drawn differ.`)
 	codeLongRope = diag.New("AMK1119", "a build is for short or for long texts", `
 Rope type longrope has two lists of factors: short_factor for texts of up to original_max_position_embeddings positions,
 and long_factor for longer ones. transformers chooses by the length of the text, and where a text outgrows the short
-ones it computes all keys anew. A kernel keeps the keys that it has cached, so the choice is made by --max-seq, for
+ones it recomputes all keys. A kernel keeps the keys that it has cached, so the choice is made by --max-seq, for
 texts of every length. Up to original_max_position_embeddings a build uses short_factor; a longer one uses long_factor,
 also for short texts, for which transformers would use the other list.`)
 

@@ -18,7 +18,7 @@ func importMinistral3(m *importer) *ir.Graph {
 		windows: func(m *importer, layers int) []int { return m.windowOfAll(0, layers) }})
 }
 
-// ministral3Ropes reads one rotary embedding for all layers, and holds positions to those whose queries are multiplied
+// ministral3Ropes reads one rotary embedding for all layers, and limits positions to those whose queries are multiplied
 // by 1.
 func ministral3Ropes(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope) {
 	const beta, original = "llama_4_scaling_beta", "original_max_position_embeddings"

@@ -94,7 +94,7 @@ func (r *ropeReader) proportion() int {
 }
 
 // dynamic is a plain one up to the positions that the model was made for. Beyond them its frequencies depend on the
-// length of the text: transformers computes them anew with each token, and leaves the cache as it is.
+// length of the text: transformers recomputes them with each token, and leaves the cache as it is.
 func (r *ropeReader) dynamic() ir.Rope {
 	r.number("factor", 1)
 	if r.diags.Err() == nil && r.maxSeq > r.trained {
@@ -224,7 +224,7 @@ func blendYarn(powers []float32, factor, low, high float64) {
 
 // longrope divides each frequency by a factor of its own, which is one of two: for texts of up to as many positions as
 // the model was first trained on, or for longer ones. transformers takes the long factors at all positions of a text
-// that is longer, and computes its cache anew when it becomes so. A kernel keeps what it has cached: it is built for
+// that is longer, and recomputes its cache when it becomes so. A kernel keeps what it has cached: it is built for
 // one side, that of the longest text that it can hold.
 func (r *ropeReader) longrope() ir.Rope {
 	original := r.originally()

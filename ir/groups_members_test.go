@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Groups count towards the budget in every variant, for each variant resolves their names anew.
+// Groups count towards the budget in every variant, for each variant resolves their names separately.
 func TestGroupsAreBudgeted(t *testing.T) {
 	p := readPaired(t)
 	members := make([]string, MaxBuffers-10)

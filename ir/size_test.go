@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is said of AMK3013, by amkc explain and in docs/ir.md, has the budgets that programs are held to.
+// What is said of AMK3013, by amkc explain and in docs/ir.md, has the budgets of programs.
 func TestStatedBudgets(t *testing.T) {
 	page, err := os.ReadFile("../docs/ir.md")
 	require.NoError(t, err)

@@ -121,7 +121,7 @@ func TestPartsOfProductsAreRead(t *testing.T) {
 	}
 }
 
-// Constants that are read out of text are held to what the body can have.
+// Constants that are read from text must be valid for the body.
 func TestConstantsOfBodiesAreBounded(t *testing.T) {
 	f := &Facts{LayerFacts: ir.LayerFacts{HeadDim: 16}}
 	wants := func(b *Body, s Stage) (all []string) {

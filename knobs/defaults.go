@@ -216,7 +216,7 @@ func (c *Case) slots() int {
 	return scratch.Slots(shared, chunk)
 }
 
-// scratch is that of the SM that owns most of the residual, in grains of gemv.rows, if it is dealt out evenly, or of
+// scratch is that of the SM that owns most of the residual, in grains of gemv.rows, if it is distributed evenly, or of
 // one that keeps more of it.
 func (c *Case) scratch(of func(*ir.Model, bool, kernel.Kept, ...int) kernel.Scratch) kernel.Scratch {
 	m, t, rows := c.Model, c.Target, c.Of(GrainRows)

@@ -77,7 +77,7 @@ func (c *Case) idle(k Int, format string, args ...any) *diag.Diagnostic {
 func where(path string) string { return "config: " + path }
 
 // Resolve checks a configuration for a model and a target, which may be nil, and returns it with every knob stated,
-// rare ones as Row.Rare says. It leaves sm_assignment to the pass that carries it out.
+// rare ones as Row.Rare says. It leaves sm_assignment to the pass that applies it.
 func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, b Build) (ir.ScheduleConfig, diag.List) {
 	c := &Case{Model: m, Target: t, Build: b, given: &config, rows: table[:], values: map[setting]int{}}
 	out := ir.ScheduleConfig{SMAssignment: config.SMAssignment}

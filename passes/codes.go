@@ -28,7 +28,7 @@ matches nothing is a mistake, and what is not quantised stays in the dtype of th
 
 // What is wrong with the parts of the schedule configuration that passes check, or with what a pass is given.
 var (
-	codePolicy = diag.New("AMK2004", "an assignment that cannot be carried out", `
+	codePolicy = diag.New("AMK2004", "an unsupported assignment", `
 sm_assignment is contiguous, load_balance, round_robin, or a map from stage to rotation: {"qkv": 0, "gate_up": 7}.
 Stages go by their roles: embed, qkv, attn, part where a long context is split, o, gate_up, down and lm_head of a
 decoder. A rotation is a number of SMs, from 0. Single tasks cannot be moved: an SM computes its span from the

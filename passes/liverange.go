@@ -26,7 +26,7 @@ func unrolledWords(p *ir.Program) ([]*ir.Flat, error) {
 // variant there is an access of either that is not known to precede a write of the other. A step ends before the next
 // begins, so that only accesses of the same step matter.
 //
-// What is known to precede what is the relation that holds however counters are carried out: the queue order of an
+// What is known to precede what is the relation that holds for any realisation of counters: the queue order of an
 // SM, and from the writer of a flagged word, with all that its SM did before, to the reader of that word. Counters
 // that count order more than that, never less.
 func interference(flats []*ir.Flat) (func(a, b int) bool, error) {

@@ -291,7 +291,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	return nil
 }
 
-// finisher is an op that says itself how it is carried out on finished rows. What it makes is exchanged, unless it is
+// finisher is an op that declares its call on finished rows. Its result is exchanged, unless it is
 // added to the residual or rotated.
 func (l *lowerer) finisher(n *ir.GraphNode) error {
 	spec := ir.FinishedBy(n.Op)

@@ -7,8 +7,8 @@ import (
 )
 
 // norm is of the whole vector at once, or head by head. One of all queries, or of all keys, is attention's. The product
-// that reads another computes it, every task of it anew. One that is read by others, as a norm after a branch is, is a
-// task of its own. The norm that the logits are made of is computed once more, for the host: the last hidden state.
+// that reads another computes it, separately in every task. One that others read, such as a norm after a branch, is a
+// separate task. The norm before the head is computed again for the host: the last hidden state.
 func (l *lowerer) norm(n *ir.GraphNode, code ir.Opcode, in string) {
 	size := n.Shape[0]
 	dist, dtype := whole(1), ir.F32

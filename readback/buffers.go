@@ -187,7 +187,7 @@ func constantFor(name string) string {
 	return constant
 }
 
-// checkWeights holds the offsets to the arena of weights.safetensors, whose data section the kernel is given, and to
+// checkWeights compares the offsets with the arena of weights.safetensors, whose data section the kernel gets, and with
 // that of the cache.
 func (b *builder) checkWeights() {
 	r, s := &b.config, b.config.scope

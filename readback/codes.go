@@ -13,7 +13,7 @@ what stands there instead. Compile again; the block is not meant to be edited.`)
 The schedule was read back out of the headers, and these constants contradict one another, or the device code that
 they are for: a constant that is missing or unknown, of another type, or not what follows from the others. Examples:
 kTasks that is not the number of tasks of the distribution next to it, a page that overlaps its neighbour, the comment
-of a stage that lists other ops than its body carries out, a function of stages.h with a parameter that it does not
+of a stage that lists other ops than its body computes, a function of stages.h with a parameter that it does not
 use. Compile again; a schedule is changed by the configuration (--config), not in the headers.`)
 
 	codeDiffers = diag.New("AMK4913", "the headers say something else than program.json", `

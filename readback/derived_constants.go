@@ -90,15 +90,15 @@ func (b *builder) checkComments() {
 		for i, line := range printed(want) {
 			switch {
 			case i >= len(lines):
-				r.fail(d.at, "the comment before struct %s lists %d ops; its body carries out %d: %s", d.scope.name,
+				r.fail(d.at, "the comment before struct %s lists %d ops; its body computes %d: %s", d.scope.name,
 					len(lines), len(want), line)
 			case !sameOp(lines[i].text, line):
-				r.fail(lines[i].at, "the comment says %s; the body of %s carries out %s", lines[i].text, d.scope.name,
+				r.fail(lines[i].at, "the comment says %s; the body of %s computes %s", lines[i].text, d.scope.name,
 					line)
 			}
 		}
 		for _, extra := range lines[min(len(want), len(lines)):] {
-			r.fail(extra.at, "the comment says %s, which the body of %s does not carry out", extra.text, d.scope.name)
+			r.fail(extra.at, "the comment says %s, which the body of %s does not compute", extra.text, d.scope.name)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"amkc/knobs"
 )
 
-// A descriptor is a struct of schedule.h: one stage, in every layer or in one alone. What carries it out and where it
+// A descriptor is a struct of schedule.h: one stage, in every layer or in one alone. Its body and where it
 // runs is in its first call.
 type descriptor struct {
 	*scope
@@ -69,7 +69,7 @@ func (b *builder) descriptors() {
 	}
 }
 
-// identify says what carries a stage out, and takes its name in the IR from that of the descriptor: what the variant,
+// identify finds the body of a stage, and takes its name in the IR from that of the descriptor: what the variant,
 // the layer and the kind add to it is known from where it is called.
 func (b *builder) identify(d *descriptor) bool {
 	c, name := d.call, d.scope.name

@@ -6,7 +6,7 @@ import (
 )
 
 // ending is what step.cuh does where a step ends: sample, stop and join_step on every SM, and emit on the first one.
-// It has no constants of its own; the calls are held to it by endingCalls. best announces the best logits.
+// It has no constants of its own; endingCalls compares the calls with it. best announces the best logits.
 func (b *builder) ending(best ir.Wait) []ir.Node {
 	var out []ir.Node
 	for i, body := range kernel.Endings {

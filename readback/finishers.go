@@ -129,7 +129,7 @@ func (c *chain) reader() {
 		norm := kernel.NormOf(&d.Stage)
 		norm.Out = []ir.Operand{{Buf: c.normed}}
 		c.ops = append(c.ops, norm)
-		c.b.p.Model.Eps = d.Eps // of every norm: the proof holds them to it
+		c.b.p.Model.Eps = d.Eps // of every norm: the proof compares them with it
 	}
 	c.weights(&params)
 	c.shape(&params)

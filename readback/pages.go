@@ -148,7 +148,7 @@ const pageAlign = 256
 
 func aligned(n int) int { return (n + pageAlign - 1) / pageAlign * pageAlign }
 
-// checkPlaces holds the pages to the area: side by side, each with room for its largest vector, and the counters
+// checkPlaces checks the pages of the area: adjacent, each with room for its largest vector, and the counters
 // after them. A page of the program is as large as that vector of all tokens.
 func (b *builder) checkPlaces(offsets []int) {
 	r, s := &b.pages, b.pages.scope

@@ -171,7 +171,7 @@ func TestEveryDeclarationIsNeeded(t *testing.T) {
 	}
 }
 
-// The comments that list the ops of a stage say what its body carries out.
+// The comments that list the ops of a stage say what its body computes.
 func TestOpCommentsAreReadBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

@@ -2,7 +2,7 @@ package refvm
 
 import "amkc/ir"
 
-// kvAppend writes rows of the cache: those of the step, kept for the steps to come. Where the rows are dealt out, x has
+// kvAppend writes rows of the cache: those of the step, kept for the steps to come. If the rows are distributed, x has
 // all of them, and those of other tasks are left out.
 func kvAppend(w *worker, o *op) error {
 	out := &o.out[0]
@@ -37,12 +37,13 @@ func kvAppend(w *worker, o *op) error {
 		return w.emit(o, x, w.last(&o.in[0]))
 	}
 	if n := out.undealt(); n != len(x) {
-		return w.misfit(o, "has %d elements, and the view of %s %d before it is dealt out", len(x), out.st.buf.Name, n)
+		return w.misfit(o, "has %d elements, and the view of %s %d before it is distributed", len(x),
+			out.st.buf.Name, n)
 	}
 	return w.emit(o, w.share(&out.box, x), w.last(&o.in[0]))
 }
 
-// share returns the elements of a box that is dealt out, of those that it has before.
+// share returns the elements of a distributed box, of those that it has before.
 func (w *worker) share(b *box, x []float32) []float32 {
 	mine := w.alloc(b.n)
 	var idx [ir.MaxRank]int

@@ -234,7 +234,7 @@ func (p *page) share() {
 	}
 }
 
-// begin prepares the memory for a step: ownership starts anew, and under poison no activation holds a value yet.
+// begin prepares the memory for a step: ownership is reset, and under poison no activation holds a value yet.
 func (m *memory) begin(poison bool) {
 	nan := float32(math.NaN())
 	for _, s := range m.stores {

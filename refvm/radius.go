@@ -76,7 +76,7 @@ type radii struct {
 	same       *radii // those of kernels with the same sums; nil: zeros
 }
 
-// pick returns the radii that the current rule is carried out for: of any order, or of kernels with the same sums.
+// pick returns the radii for which the current rule is applied: of any order, or of kernels with the same sums.
 func (w *worker) pick(r radii) radii {
 	switch {
 	case !w.same:

@@ -11,7 +11,7 @@ import (
 	"amkc/ir/half"
 )
 
-// Each op that kernels carry out has a rule, but for those that yield no numbers of a vector.
+// Each op that kernels compute has a rule, but for those that yield no numbers of a vector.
 func TestRadiiHaveEveryOp(t *testing.T) {
 	without := map[ir.Opcode]bool{ir.NOP: true, ir.SAMPLE: true, ir.STOP: true}
 	for code, spec := range ir.Ops {

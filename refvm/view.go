@@ -11,7 +11,7 @@ type span struct {
 	lo, n              int
 	block, parts, part int // parts ≤ 1: all elements from lo on
 	skip               int // of a share: how many of its elements lie below lo
-	whole              int // of a share: elements of the interval that is dealt out
+	whole              int // of a share: elements of the distributed interval
 }
 
 // newSpan evaluates a range, and says what is wrong with it when it leaves a dimension of the given size.
@@ -55,7 +55,7 @@ func (s *span) at(i int) int {
 	return (i/s.block*s.parts+s.part)*s.block + i%s.block
 }
 
-// before is how many elements the span has before it is dealt out.
+// before is the number of elements of the span before it is distributed.
 func (s *span) before() int {
 	if s.parts <= 1 {
 		return s.n
@@ -101,7 +101,7 @@ func (b *box) layOut() {
 	}
 }
 
-// dealt reports whether a dimension is dealt out to parts.
+// dealt reports whether a dimension is distributed to parts.
 func (b *box) dealt() bool {
 	for d := range b.rank {
 		if b.dims[d].parts > 1 {
@@ -111,7 +111,7 @@ func (b *box) dealt() bool {
 	return false
 }
 
-// undealt is how many elements the box has before it is dealt out.
+// undealt is the number of elements of the box before it is distributed.
 func (b *box) undealt() int {
 	n := 1
 	for d := range b.rank {

@@ -33,7 +33,7 @@ type worker struct {
 	err     error // of a read or a write
 	bounded bool  // result holds the radii of the current op
 	result  radii
-	same    bool // the rule is carried out for kernels with the same sums
+	same    bool // the rule is applied for kernels with the same sums
 }
 
 // A value is what a temporary holds.

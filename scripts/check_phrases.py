@@ -47,6 +47,10 @@ PHRASES = (
     (r"\b(comes?|came|coming) to nothing\b", "is rejected, is discarded"),
     (r"\bhands? on (no|a|the) \w+\b", "publish, pass on"),
     (r"\bhandovers?\b", "exchange"),
+    (r"\banew\b", "again; of a file, rewrite"),
+    (r"\bcarr(y|ies|ied|ying)( (it|them|(a|an|the) \w+))? out\b", "run, compute, make"),
+    (r"\b(dealt|deals?) out\b", "distribute, divide, share"),
+    (r"\b(is|are|was|were|be|been) (not )?held to\b", "is compared with, is checked against, is constrained to"),
 )
 
 EXEMPT = ("docs/results/", "LICENSE")

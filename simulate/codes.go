@@ -47,7 +47,7 @@ at all. amkc validate proves that it is (AMK3143).`)
 Every element of an output is written by each step; the message names the first byte that is not.`)
 
 	CodeNotRun = diag.New("AMK3709", "a program that cannot be run", `
-The program has no meaning as one, or the reference VM refuses to carry out one of its tasks: operands that do not fit
+The program has no meaning as one, or the reference VM refuses to run one of its tasks: operands that do not fit
 each other, a view outside its buffer, a parameter out of range. amkc validate says more.`)
 
 	CodeTooLarge = diag.New("AMK3710", "a program that is too large to simulate, or for the time that it was given", `

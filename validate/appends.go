@@ -237,7 +237,7 @@ func positionOf(dims []ir.Range) ir.Expr {
 func (c *carried) alwaysWritten(p *Proof, n *need, writes []*access, t int) []run {
 	type dealt struct {
 		lo, hi       [ir.MaxRank]int // of a box
-		block, parts int             // in which its rows are dealt out
+		block, parts int             // in which its rows are distributed
 	}
 	parts := map[dealt]map[int]bool{} // the parts of a box that are written
 	var have []run

@@ -9,11 +9,11 @@ import (
 	"amkc/validate/views"
 )
 
-// Backend is what is to carry out a program.
+// Backend is what is to run a program.
 type Backend interface {
 	// String is its name.
 	String() string
-	// Implements reports whether it can carry out an opcode.
+	// Implements reports whether it can compute an opcode.
 	Implements(c ir.Opcode) bool
 	// Contract returns what it demands of one variant beyond what is proved for every backend; nil is nothing.
 	Contract(p *Proof) Contract

@@ -108,7 +108,7 @@ Use the opcodes that the message lists, or prove the program for the reference V
 // Codes of counters and of the order of execution.
 var (
 	CodeRealisation = diag.New("AMK3110", "counter without a realisation", `
-How a counter is carried out decides what it orders, so it must be decided before anything can be proved: counter or
+The realisation of a counter decides what it orders, so it must be decided before anything can be proved: counter or
 flagged. A flagged counter has no count and starts at 0.
 
     counter L{i}.x for 0..1 undecided gpu

@@ -12,14 +12,14 @@ import (
 	"amkc/validate/kernel"
 )
 
-// labels are the facts of a model that are held to nothing, and why.
+// labels are the facts of a model that are compared with nothing, and why.
 var labels = map[string]string{
 	"Name":         "names the build, and nothing is computed from it",
 	"Architecture": "says what was imported; what it computes is in the ops",
 }
 
-// Every fact of the model is held to the program, in both directions: a field that is added to ir.Model fails here
-// until it is held to something, or is known to be a label.
+// Every fact of the model is compared with the program, in both directions: a field that is added to ir.Model fails
+// here until it is compared with something, or is listed as a label.
 func TestEveryFactOfTheModelIsHeld(t *testing.T) {
 	of := reflect.TypeFor[ir.Model]()
 	for i := range of.NumField() {
@@ -46,7 +46,7 @@ func TestEveryFactOfTheModelIsHeld(t *testing.T) {
 	doc := read(t, "kernel/model.go")
 	for i := range of.NumField() {
 		require.Regexp(t, `(?m)^//\t.*\b`+of.Field(i).Name+`\b`, doc,
-			"the comment of checkFacts says what it is held to")
+			"the comment of checkFacts says what it is compared with")
 	}
 }
 

@@ -145,7 +145,7 @@ func (s *sweep) ordered(c int) bool {
 }
 
 // A buffer of exchange words may be used by one exchange after another, each with a flagged counter of its own. A
-// wait on such a counter polls the words that its producers wrote; when somebody has written them anew by then, the
+// wait on such a counter polls the words that its producers wrote; when somebody has rewritten them by then, the
 // poll may never end, be the newer words in order before the task or not. So a task that waits for an exchange and
 // reads words of it finds them as that exchange left them: their last writer is its producer.
 
@@ -195,7 +195,7 @@ func (s *sweep) current(l *location, i int, a *access, w int32) {
 				for _, r := range p.segments.runs[b.from:b.to] {
 					if r.lo <= i && i < r.hi {
 						d := s.report(l, i, a, CodeStale, "waits on %s and so polls %s for the words of %s, but %s "+
-							"has written them anew", p.flat.Counters[wait.Counter].Name, s.span(l, i, a), p.Who(q),
+							"has rewritten them", p.flat.Counters[wait.Counter].Name, s.span(l, i, a), p.Who(q),
 							p.Who(w))
 						d.Other = p.flat.Tasks[w].Name
 						d.Suggest("give the two exchanges buffers of their own, or drop the wait")

@@ -17,7 +17,7 @@ import (
 // fb (freed-before) orders exchange words only. It has the edges of hb and, for flagged counters,
 //   - from a task to a reader of a word that it wrote, when the reader waits on the flagged counter which that task
 //     signals. The poll saw the word, so the write has happened; a task polls its words, passes a block barrier, and
-//     only then publishes (checkMemory holds it to that order), so what the writer read before it published is over.
+//     only then publishes (checkMemory checks that order), so what the writer read before it published is over.
 //
 // A flagged poll is relaxed. It makes no other write of the writer visible, which is why fb never orders plain memory.
 // For words, fb is enough where an access must be over before a later write:

@@ -51,7 +51,7 @@ var orderRemovals = []removal{
 			stage("u", 1, "wait e >= 1", "z[0:2] = COPY(in[0:2])", "%t = COPY(x[0:2])", "signal f") +
 			stage("v", 0, "wait f >= 1", "%t = COPY(z[0:2])", "y[0:2] = COPY(in[0:2])", "signal g") + stage("w", 0,
 			"wait g >= 1", "%t = COPY(y[0:2])") + emit(0), nil, flatly, nil},
-	{validate.CodeStale, "has written them anew", simulate.Stuck,
+	{validate.CodeStale, "has rewritten them", simulate.Stuck,
 		stage("t", 0, "z[0:2] = COPY(in[0:2])", "signal e") + stage("t2", 0, "z[0:2] = COPY(in[0:2])", "signal f") +
 			stage("u", 0, "wait e >= 1", "%t = COPY(z[0:2])") + emit(0), nil, flatly, nil},
 	{validate.CodeUndefined, "no task writes it earlier in the step", simulate.Undefined,

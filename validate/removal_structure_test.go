@@ -133,7 +133,7 @@ var structureRemovals = []removal{
 
 	{ir.CodeShape, "view of in has 2 ranges, the buffer has 1 dimensions", relied, one,
 		func(m mutant) { op := firstOp(m); op.In[0].Dims = append(op.In[0].Dims, span(0, 1)) }, flatly, nil},
-	{ir.CodeShape, "is dealt out in blocks of 0 to 2 parts", simulate.Refused, temp,
+	{ir.CodeShape, "is distributed in blocks of 0 to 2 parts", simulate.Refused, temp,
 		func(m mutant) { firstOp(m).In[0].Dims[0].Parts = 2 }, flatly, nil},
 	{ir.CodeShape, "buffer b: error: has 6 dimensions", simulate.Malformed, one,
 		func(m mutant) { m.Buffers[m.buffer("b")].Shape = []int{1, 1, 1, 1, 1, 4} }, flatly, nil},

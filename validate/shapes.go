@@ -72,7 +72,7 @@ func (p *Proof) fixLength(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *
 }
 
 // countAppended makes the shape of output i that of what is appended: where the view is a share, its interval before it
-// is dealt out, of which the op leaves out what is not its share.
+// is distributed, of which the op ignores what is not its share.
 func (p *Proof) countAppended(form *op.Form, o *ir.Operand, v *view, i int) {
 	if form.Output(i).Role != op.Appended || v.ext == fixed && !dealt(o) {
 		return
@@ -196,8 +196,8 @@ func (p *Proof) checkSequence(task *ir.Task, o *ir.FlatOp, form *op.Form) bool {
 // rowsOf is the dimension that counts rows in a view of keys or values.
 func rowsOf(o *ir.Operand) int { return op.RowsOf(len(o.Dims)) }
 
-// checkCaches: the caches that an op looks at have as many rows, at every position. Rows dealt out to several tasks are
-// dealt out as the parameters say, which decide whose the new row is.
+// checkCaches: the caches that an op looks at have as many rows, at every position. Rows that several tasks share are
+// distributed as the parameters say, which determine whose the new row is.
 func (p *Proof) checkCaches(o *ir.FlatOp, form *op.Form, in []view) {
 	first := -1
 	for i := range in {

@@ -117,7 +117,7 @@ func (p *Proof) checkOperand(o *ir.Operand, buf int, t *ir.Task, code ir.Opcode)
 	for d := range o.Dims {
 		r := &o.Dims[d]
 		if r.Parts < 0 || r.Block < 0 || r.Shared() && (r.Block < 1 || r.Parts > maxPosition || r.Block > maxPosition) {
-			p.Errorf(ir.CodeShape, taskPos(t), "view of %s is dealt out in blocks of %d to %d parts, want "+
+			p.Errorf(ir.CodeShape, taskPos(t), "view of %s is distributed in blocks of %d to %d parts, want "+
 				"positive numbers", o.Buf, r.Block, r.Parts)
 		}
 		if unbound(&r.Lo) || unbound(&r.Hi) || r.Shared() && unbound(&r.Part) ||

@@ -14,7 +14,7 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
-// docs/bench.md lists every field of the JSON form; this holds it to that.
+// docs/bench.md lists every field of the JSON form; this test checks it.
 func TestBenchJSONIsDocumented(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := build(t, "slow_us=200") // so that clocks are looked at while a prompt is read

@@ -176,10 +176,10 @@ func TestConversation(t *testing.T) {
 }
 
 // Whatever the template does with what was said, the cache holds the prompt of the last turn and the answer, as if all
-// of it had been decoded anew.
+// of it had been decoded again.
 func TestCacheIsThatOfThePrompt(t *testing.T) {
 	for _, source := range []string{template,
-		"{{ messages | length }} {% for m in messages %}{{ m.content }}<|end_of_text|>{% endfor %}", // begins anew
+		"{{ messages | length }} {% for m in messages %}{{ m.content }}<|end_of_text|>{% endfor %}", // starts over
 		"{% for m in messages %}{{ m.content | upper }}{% if loop.last %}!{% endif %}<|end_of_text|>{% endfor %}" +
 			"hello", // changes answers
 		"hello{{ messages[-1].content }}<|end_of_text|>"} { // forgets
@@ -268,7 +268,7 @@ func TestCutAnswers(t *testing.T) {
 	c.maxSeq = prompt + 4
 	require.NoError(t, c.run(t.Context()))
 	require.Equal(t, "the answer was cut: the context of "+strconv.Itoa(c.maxSeq)+
-		" positions is full; /clear begins anew\n", c.errs.String())
+		" positions is full; /clear starts over\n", c.errs.String())
 	require.Equal(t, c.maxSeq, c.position, "the last token takes no position")
 
 	c = newConversation(t, "hi\n", strings.Repeat("x ", 100))

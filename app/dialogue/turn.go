@@ -76,7 +76,7 @@ func (d *Dialogue) turn(ctx context.Context, text string) error {
 	case stopped:
 		d.note("stopped")
 	case !a.ended && full:
-		d.note(fmt.Sprintf("the answer was cut: the context of %d positions is full; /clear begins anew", d.maxSeq))
+		d.note(fmt.Sprintf("the answer was cut: the context of %d positions is full; /clear starts over", d.maxSeq))
 	case !a.ended:
 		d.note(fmt.Sprintf("the answer was cut after %d tokens (--max-tokens)", a.written))
 	}
@@ -106,7 +106,7 @@ func (d *Dialogue) prompt(messages []jinja.Value) (prompt, error) {
 }
 
 // fit returns messages, and their prompt, without the oldest turns where all of them leave the answer less than a
-// quarter of the context. Then half of it is made free, because a prompt with another beginning is decoded anew. The
+// quarter of the context. Then half of it is made free, because a prompt with another beginning is decoded again. The
 // system message stays, and so does the last message, whatever it takes.
 func (d *Dialogue) fit(messages []jinja.Value) ([]jinja.Value, prompt, error) {
 	room := d.maxSeq / 4

@@ -219,7 +219,7 @@ func (m *Model) Schema(schema string) (*grammar.Grammar, error) {
 	v, err := m.vocabulary()
 	switch {
 	case errors.Is(err, grammar.ErrVocabulary):
-		return nil, inputf("texts cannot be held to a schema: %v", err)
+		return nil, inputf("texts cannot be constrained to a schema: %v", err)
 	case err != nil:
 		return nil, err
 	case schema == "":

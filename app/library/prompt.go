@@ -132,7 +132,7 @@ func (m *Model) reach(t sequence, rows int, want host.Outputs) (next int, err er
 			return 0, err
 		}
 	}
-	m.cached = append(held, t.places[known:]...) // a text that grows by a token is not copied anew for each
+	m.cached = append(held, t.places[known:]...) // a text that grows by a token is not copied again for each
 	return next, nil
 }
 

@@ -299,7 +299,7 @@ func TestMessageContinues(t *testing.T) {
 	}
 }
 
-// An answer is held to a schema as with chat completions, and options are those of sampling.
+// An answer is constrained to a schema as with chat completions, and options are those of sampling.
 func TestMessageFormat(t *testing.T) {
 	s := serve(t, longer())
 	_, m := sameMessage(t, s, ask+`, "temperature": 1, "top_p": 0.9, "top_k": 40, "seed": 1, "metadata": {"user_id":

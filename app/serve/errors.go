@@ -43,7 +43,7 @@ func unsupported(param, format string, args ...any) *apiError {
 	return e
 }
 
-// schemaFault is a schema that an answer cannot be held to. Its code says whether that is for what it says, for its
+// schemaFault is a schema that cannot constrain an answer. Its code says whether that is for its contents, for its
 // size, or because it is none.
 func schemaFault(param string, refused *grammar.Error, format string, args ...any) *apiError {
 	e := invalid(param, format, append(args, infile.Reason(refused))...)

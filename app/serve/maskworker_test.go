@@ -67,7 +67,7 @@ func TestFormsKeepNobodyWaiting(t *testing.T) {
 	}
 }
 
-// A client that goes while its answer is held to a form leaves nothing behind, nor does one that goes before.
+// A client that goes while its answer is constrained leaves nothing behind, nor does one that goes before.
 func TestFormsOfThoseWhoLeave(t *testing.T) {
 	e := newScripted(hashed)
 	ctx, leave := context.WithCancel(t.Context())

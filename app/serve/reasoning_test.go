@@ -103,7 +103,7 @@ func TestWhereThoughtsCome(t *testing.T) {
 	}
 }
 
-// An answer that is held to JSON has no thought in front, and none that the prompt opens is left open.
+// An answer that is constrained to JSON has no thought before it, and one that the prompt opens is closed.
 func TestJSONWithoutThoughts(t *testing.T) {
 	s := newTest(longer(), func(config *Config) { config.Chat = format(thinks) }).start(t)
 	for _, open := range []string{"true", "false"} {

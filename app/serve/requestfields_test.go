@@ -72,7 +72,7 @@ func TestMinTokens(t *testing.T) {
 	require.Contains(t, faultOf(t, body).Message, "alongside an answer of one call")
 }
 
-// A completion is held to a format like a chat.
+// A completion has a format like a chat.
 func TestCompletionFormat(t *testing.T) {
 	s := serve(t, longer())
 	for _, fields := range []string{``, `, "logprobs": 1, "echo": true`} {

@@ -102,8 +102,8 @@ func TestStrictToolsChangeNoText(t *testing.T) {
 	}
 }
 
-// Marks that are special tokens are held to as well, after a thought that has them; what is not shown of others stands
-// in text alone.
+// Markers that are special tokens constrain calls too, after a thought that has them. Other special tokens that are not
+// shown are text.
 func TestStrictCallsBetweenSpecialTokens(t *testing.T) {
 	const template = `{{ tools }}{% for m in messages %}{% if m.reasoning_content %}[THINK]{{ m.reasoning_content }}` +
 		`[/THINK]{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}[TOOL_CALLS]{{ c.function.name }}[ARGS]` +

@@ -26,7 +26,7 @@ type chatPrompt struct {
 	tools       *reply.Tools // that the model may call; nil: none
 	forced      *reply.Forced
 	forcedTools []reply.Tool // one of which the answer has to call; nil: it may be anything
-	held        *reply.Held  // how calls stand in the answer, each of which is held to a schema; nil: they are not
+	held        *reply.Held  // the form of calls, each of which is constrained to a schema; nil: they are not
 }
 
 // An answerReader tells thoughts, text and calls of an answer apart.
@@ -334,7 +334,7 @@ func (s *Server) callGrammar(forced *reply.Forced) (*grammar.Grammar, error) {
 	})
 	var refused *grammar.Error
 	if errors.As(err, &refused) {
-		return nil, schemaFault("tools", refused, "tool_choice holds the answer to the schemas of tools: %s")
+		return nil, schemaFault("tools", refused, "tool_choice constrains the answer to the schemas of tools: %s")
 	}
 	return g, err
 }

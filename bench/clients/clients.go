@@ -63,7 +63,7 @@ func Alone(ctx context.Context, url string, p Plan) ([]Answer, error) {
 	return want, nil
 }
 
-// Ask carries a plan out. want is what [Alone] has returned. An error says that a client could not go on.
+// Ask runs a plan. want is the result of [Alone]. An error reports that a client could not continue.
 func Ask(ctx context.Context, url string, p Plan, want []Answer) (*Report, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: p.Clients}
 	defer transport.CloseIdleConnections()

@@ -183,7 +183,7 @@ func nest(set map[string]any) (map[string]any, error) {
 	return nested, nil
 }
 
-// run carries a verb out in a process and returns its JSON result, and whether that says no more than that the verb
+// run runs a verb in a process and returns its JSON result, and whether that says no more than that the verb
 // failed.
 func (s *Server) run(ctx context.Context, request *mcp.CallToolRequest, command func(*arguments)) (_ json.RawMessage,
 	fails bool, _ error) {
@@ -234,7 +234,7 @@ func (s *Server) isResult(path string) bool {
 	return err == nil && json.Unmarshal(text, &head) == nil && strings.HasPrefix(head.Schema, "amkc.eval/")
 }
 
-// failed reports whether a result is an error of the tool: the verb could not be carried out, by its exit code, or has
+// failed reports whether a result is an error of the tool: the verb could not run, by its exit code, or has
 // said nothing but errors. With exit code 1 a verb may have done all it was asked, and what it found is the result: a
 // verdict that is REJECTED, a program that is not proved, builds that differ. Of a verb that finds faults of the
 // environment, that is so with exit code 2 as well.

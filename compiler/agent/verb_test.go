@@ -83,7 +83,7 @@ func TestWhatMeasures(t *testing.T) {
 	}
 }
 
-// What a verb found is a result, whatever it is; that it could not be carried out is an error of the tool, also where
+// What a verb found is a result, whatever it is; that it could not run is an error of the tool, also where
 // fields of its own are there and empty.
 func TestFailed(t *testing.T) {
 	for result, want := range map[string]bool{

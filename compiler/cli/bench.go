@@ -46,7 +46,7 @@ func (f *benchFlags) verb() verb {
 func (f *benchFlags) define(set *pflag.FlagSet) {
 	set.Var(newCounts(&f.positions, []int{0}), "position", "measure a step at position `N`; several with commas")
 	set.Var(front.NewCount(&f.rounds, 6, 1, 1e4), "rounds", "take `N` turns of each build at each position")
-	set.Var(front.NewCount(&f.openings, 3, 1, 1e3), "openings", "open the builds anew `N` times")
+	set.Var(front.NewCount(&f.openings, 3, 1, 1e3), "openings", "reopen the builds `N` times")
 	set.Var(front.NewCount(&f.launches, 40, 1, 1e5), "launches", "time `N` launches in a turn")
 	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU")
 }

@@ -30,7 +30,7 @@ func campaignVerb() verb {
 		summary: "report a campaign, record a verdict, or verify it",
 		details: "status DIR says how far the campaign is. next DIR says what a verdict for it has to be against, " +
 			"with the command.\nrecord DIR VERDICT adds what that printed with --json: a verdict that amkc eval has " +
-			"signed, and no number that\nsomebody states. report DIR writes results.tsv and report.html anew. " +
+			"signed, and no number that\nsomebody states. report DIR rewrites results.tsv and report.html. " +
 			"verify DIR holds every line to the one before,\nevery verdict to its signature, and every decision to " +
 			"the rules.",
 		flags: func(set *pflag.FlagSet) {

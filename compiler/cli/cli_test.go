@@ -28,7 +28,7 @@ func amkc(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// TestTable holds the verbs to what help, completion and documentation expect of them.
+// TestTable compares the verbs with help, completion and documentation.
 func TestTable(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/cli.md")
 	require.NoError(t, err)

@@ -221,7 +221,7 @@ stage next explicit
   signal step
 `
 
-// A tool whose verb cannot be carried out fails, with the diagnostics; what a verb finds is a result, though it be
+// A tool whose verb cannot run fails, with the diagnostics; what a verb finds is a result, though it be
 // nothing good.
 func TestAgentErrors(t *testing.T) {
 	a := newAgent(t)

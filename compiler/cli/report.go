@@ -135,7 +135,7 @@ var exitsWith2 = map[string]bool{
 	"AMK6003": true,  // the key of verdicts
 	"AMK6005": true,  // the files of a campaign
 	"AMK6007": true,  // a campaign that another process works on
-	"AMK6105": true,  // a measurement that could not be carried out
+	"AMK6105": true,  // a measurement that failed
 	"AMK6107": true,  // no nvcc
 }
 

@@ -282,7 +282,7 @@ func (s *small) emit(t *testing.T, dir string) validate.Report {
 	return emit(t, s.options(t), dir, s.program)
 }
 
-// emit renders the program of a build anew, once it has been changed, and returns what the proof says of it.
+// emit renders the program of a build again, once it has been changed, and returns what the proof says of it.
 func emit(t *testing.T, o compiler.Options, dir string, change func(p *ir.Program)) validate.Report {
 	t.Helper()
 	l, err := compiler.RunPasses(o)

@@ -80,7 +80,7 @@ func requireClose(t testing.TB, want []float64, got []float32, tolerance float64
 	require.LessOrEqual(t, worst, tolerance*largest, fmt.Sprintf(format, args...))
 }
 
-// requireRuns runs a program in many orders, and holds the logits to the dense model.
+// requireRuns runs a program in many orders, and compares the logits with the dense model.
 func requireRuns(t testing.TB, d *dense, p *interchange.Program) {
 	rounded := map[ir.DType]float64{ir.F32: 2e-6, ir.F16: 4e-3, ir.BF16: 3e-2}
 	var want []float64

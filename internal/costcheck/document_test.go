@@ -59,7 +59,7 @@ func holdTables(t *testing.T, file string, tables map[string]string) {
 // columns are the kernels that a line of the table of rows has.
 var columns = []string{"latency", "ceiling", "drain", "with barriers"}
 
-// measuredTable has a line for each row whose times are compared. Those that are not predicted anew are taken from the
+// measuredTable has a line for each row whose times are compared. Those that are not predicted again are taken from the
 // document.
 func measuredTable(t testing.TB, text string) string {
 	var b strings.Builder
@@ -144,7 +144,7 @@ func lineOf(t testing.TB, text, head string) string {
 	return head + line + "\n"
 }
 
-// targetsTable takes the lines of targets that are not computed anew from the document.
+// targetsTable takes the lines of targets that are not recomputed from the document.
 func targetsTable(t testing.TB, text string) string {
 	var b strings.Builder
 	b.WriteString("\n| target | ring | ")

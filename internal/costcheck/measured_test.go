@@ -174,7 +174,7 @@ func TestBytes(t *testing.T) {
 }
 
 // TestFewConstants: the constants that were chosen to fit are few against the numbers that they fit, and rows that
-// none was chosen on are held to the same tolerance.
+// none was chosen on have the same tolerance.
 func TestFewConstants(t *testing.T) {
 	calibrated := reflect.TypeFor[cost.Calibration]().NumField()
 	fitted, held := 0, 0

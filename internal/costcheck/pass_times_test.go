@@ -197,7 +197,7 @@ func TestFewPassConstants(t *testing.T) {
 	require.GreaterOrEqual(t, held, 3*len(passConstants(new(cost.PassCalibration))), "numbers that none was chosen on")
 }
 
-// passTable has a line for each pass that is compared. Those that are not predicted anew are taken from the document.
+// passTable has a line for each pass that is compared. Those that are not predicted again are taken from the document.
 func passTable(t testing.TB, text string) string {
 	var b strings.Builder
 	b.WriteString("\n| GPU | build | position | pass | predicted, µs | measured, µs | error | ceiling, predicted | " +

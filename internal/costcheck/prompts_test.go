@@ -61,7 +61,7 @@ func predictPrompt(t testing.TB, r promptRow) *cost.Prompt {
 	return out
 }
 
-// TestPromptsHold holds the time to the first token to the tolerance of all other predictions.
+// TestPromptsHold requires the tolerance of all other predictions of the time to the first token.
 func TestPromptsHold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

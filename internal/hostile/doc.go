@@ -1,4 +1,4 @@
-// Package hostile holds what amkc is held to when a file is an attack: any bytes get a verdict or a clean error, in
+// Package hostile tests the promise of amkc for hostile files: any bytes get a verdict or a clean error, in
 // time and memory that are linear in the file. Its tests fuzz the whole way from bytes to verdict, and generate files
 // of 10 MB that each press on one budget.
 //

@@ -29,7 +29,7 @@ var mayOpen = map[string]string{
 	"runtime/infile/infile.go":         "the one place",
 	"runtime/outfile/outfile.go":       "syncs directories",
 	"runtime/outfile/claim.go":         "creates the files that it opens",
-	"compiler/agent/agent.go":          "opens the root that everything of a client is held to",
+	"compiler/agent/agent.go":          "opens the root of everything that a client may name",
 	"bench/device/drafts_texts.go":     "lists a directory whose files infile reads",
 	"codegen/notices/gen/main.go":      "reads the module cache, to make files of this repository",
 	"search/journal.go":                "appends to a file that it has just read by infile",

@@ -112,7 +112,7 @@ func (w *writer) operandFuncs() template.FuncMap {
 			code, err := ir.ParseOpcode(op)
 			return ir.Ops[code].Finisher.Weights, err
 		},
-		// undealt is the number of elements of a view before its ranges are dealt out.
+		// undealt is the number of elements of a view before its ranges are distributed.
 		"undealt": func(view string) (int, error) {
 			o, err := ir.ParseOperand(view)
 			n := 1
@@ -150,8 +150,8 @@ func (w *writer) shape(n int) []any {
 }
 
 // view declares a buffer of the given lengths and returns a view of it. The buffer may be larger, and ranges may be
-// dealt out or move; "4|0:pos" is a dimension of 4 with that range. The host sets inputs by their roles: to the token,
-// which is 0, or to the position. So an index lies inside whatever it is of.
+// distributed or move; "4|0:pos" is a dimension of 4 with that range. The host sets inputs by their roles: to the
+// token, which is 0, or to the position. So an index is within its buffer.
 func (w *writer) view(role, kind, dtype string, lengths ...any) string {
 	var sizes, ranges []string
 	for _, n := range flattened(lengths) {

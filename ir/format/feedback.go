@@ -31,7 +31,7 @@ func (b blocks) PackFor(dst []byte, values []float32, cols int, in *Inputs) []by
 	return b.PackGroups(dst, &g)
 }
 
-// feedBack rounds rows of groups anew, column after column.
+// feedBack rounds rows of groups again, column after column.
 func (b blocks) feedBack(g *Groups, values []float32, first, rows int, errors []float32, in *Inputs) {
 	for k, col := range in.Order {
 		carry := in.carry(k)

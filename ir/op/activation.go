@@ -1,6 +1,6 @@
 package op
 
-// activation declares the middle of an MLP without a gate: a function of each element. function carries it out in the
+// activation declares the middle of an MLP without a gate: a function of each element. function computes it in the
 // device runtime.
 func activation(code int, name, function, doc string) *Spec {
 	return declare(Spec{

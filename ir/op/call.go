@@ -8,7 +8,7 @@ type View struct {
 	Rows, Last int   // the last dimension, and the product of all others
 	Temp       bool  // it is a temporary
 	Lens       []int // the lengths of all dimensions; only of a Table or a Cache that is not a temporary
-	Dealt      uint8 // its dimensions, as bits, that are dealt out in blocks; of these only
+	Dealt      uint8 // its dimensions, as bits, that are distributed in blocks; of these only
 }
 
 // N is the number of elements.

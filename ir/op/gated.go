@@ -1,6 +1,6 @@
 package op
 
-// gated declares the middle of a gated MLP: an activation of the gate, times up. function carries it out in the device
+// gated declares the middle of a gated MLP: an activation of the gate, times up. function computes it in the device
 // runtime. An activation is one op here, one function in refvm, and two in the device runtime.
 func gated(code int, name, function, doc string) *Spec {
 	return declare(Spec{

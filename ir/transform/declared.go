@@ -20,7 +20,7 @@ type Spec struct {
 	// What it means is one of the following.
 	Row        func(ints []int, row int) int      // the operand's row that a row of the result is; rows stay whole
 	Transposes bool                               // columns become rows
-	Values     func(by float32, values []float32) // each element anew, in place, in float32
+	Values     func(by float32, values []float32) // changes each element in place, in float32
 	Interleave bool                               // it says where the buffer has the rows, and stands last
 }
 

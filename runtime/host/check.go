@@ -100,7 +100,7 @@ type CheckSpan struct {
 // bit, from random positions and with random other sequences; with several rows, some are wrong drafts.
 //
 // Positions other than the first see a cache of made-up rows, the same for all. An error means that the check could not
-// be carried out; findings are in the report. The session is at position 0 afterwards.
+// be made; findings are in the report. The session is at position 0 afterwards.
 func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport, err error) {
 	if s.closed {
 		return nil, ErrClosed

@@ -91,7 +91,7 @@ func (d *drafting) verify(ctx context.Context, k *megakernel, ids, stops []int, 
 		return nil, err
 	}
 	right := accepted(ids[1:], tokens, stops)
-	s.position = first + right + 1 // rows beyond are written anew before they are read
+	s.position = first + right + 1 // rows beyond are rewritten before they are read
 	s.drafts.Passes++
 	s.drafts.Drafted += len(ids) - 1
 	s.drafts.Accepted += right

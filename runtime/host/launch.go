@@ -74,7 +74,7 @@ func nothingAt(position int) error {
 		"-inf or is not allowed, or the logit of some is not a finite number"}
 }
 
-// run carries a burst out and returns the tokens chosen, one after each that was decoded; noToken where settings and
+// run runs a burst and returns the tokens chosen, one after each that was decoded; noToken where settings and
 // logits leave none, which ends the launch unless the next token is given. emit gets each other one as soon as the
 // kernel has written it; its first error is returned after the launch, and it is not called again.
 //

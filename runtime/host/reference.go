@@ -240,7 +240,7 @@ const (
 	referenceStepName  = "amk_reference_step"
 )
 
-// How often an operation of the reference is carried out (amk/reference.cuh).
+// How often an operation of the reference runs (amk/reference.cuh).
 type repetition uint32
 
 const (

@@ -22,7 +22,7 @@ type Claim struct {
 // new file and found is true. The error is ErrBusy if a process holds it, and else an *infile.Error.
 //
 // Two processes cannot hold the same path: the one that takes the lock looks afterwards whether the path still names
-// the file that it has locked, and begins anew if not. Only who holds the lock of a file removes or renames it.
+// the file that it has locked, and starts over if not. Only the holder of the lock of a file removes or renames it.
 func Hold(path string) (c *Claim, found bool, err error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)

@@ -16,18 +16,17 @@ class of its verdict is TIMEOUT. A search goes on with the next one, and after t
 it leaves that value alone.`)
 
 	codeFloor = diag.New(search.CodeFloor, "a time is below what is possible", `
-A step cannot take less than its bytes take through the ring with nothing waited for (the ceiling), but for a little
-where SMs stream unequal shares (docs/bench.md), or through memory where they do not fit the L2. A prediction is held to
-the rate at which memory was measured to be read, where it was, and else to that of the data sheet. A time below that
-says that something is wrong with the measurement or the prediction, and nothing of the configuration: it is rejected,
-and the number is not reported.`)
+A step cannot take less time than streaming its bytes through the ring without waits (the ceiling), except for a little
+where SMs stream unequal shares (docs/bench.md), or through memory if they do not fit the L2. The limit of a prediction
+is the measured bandwidth of memory, and else that of the data sheet. A shorter time shows a fault of the measurement or
+of the prediction, and says nothing about the configuration: it is rejected, and the number is not reported.`)
 
 	codeDiffers = diag.New("AMK6104", "a configuration computes something else", `
-On a GPU the kernel's logits are held to those of the plain kernels of the same build. Without one, those of small
+On a GPU the kernel's logits are compared with those of the plain kernels of the same build. Without one, those of small
 models are held, on the reference VM, to the program with every knob at its default: to the bit, unless a knob was
 changed that decides in which order sums are added up. The class of the verdict is FAIL, and there is no time.`)
 
-	codeMeasure = diag.New("AMK6105", "a measurement could not be carried out", `
+	codeMeasure = diag.New("AMK6105", "a measurement failed", `
 Candidate, incumbent and the incumbent's twin are open at once on one GPU, interleaved. If the incumbent cannot be
 opened or measured, there is nothing to compare with, and no verdict; if the candidate cannot, its class is CRASH. Three
 builds must fit the memory of the GPU together.`)

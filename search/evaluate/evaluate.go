@@ -44,7 +44,7 @@ type Request struct {
 	Measure Measurer
 }
 
-// evaluation is a request that is being carried out.
+// evaluation is a running request.
 type evaluation struct {
 	*Request
 	v         *search.Verdict
@@ -84,7 +84,7 @@ func Build(ctx context.Context, r Request) (*search.Verdict, error) {
 	})
 }
 
-// conclude carries a request out and makes a verdict of what came of it: none where all went well and nothing was
+// conclude runs a request and makes a verdict of its outcome: none if all went well and nothing was
 // timed.
 func conclude(ctx context.Context, r *Request, how func(*evaluation, context.Context) error) (*search.Verdict, error) {
 	began := time.Now()

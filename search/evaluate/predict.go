@@ -60,7 +60,7 @@ func (e *evaluation) predict() error {
 const rounding = 0.005
 
 // floor rejects a prediction that no machine could fulfil: it says something of the cost model, not of the candidate.
-// Where memory was measured, it is held to that, and else to the data sheet.
+// The limit is the measured bandwidth of memory, and else that of the data sheet.
 func floor(p *cost.Prediction, t *ir.Target) error {
 	least := float64(p.BytesPerToken) / cost.ReadGBs(t) / 1e3
 	switch {

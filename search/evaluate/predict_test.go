@@ -26,10 +26,10 @@ func TestImpossiblePredictions(t *testing.T) {
 	require.NoError(t, floor(&cost.Prediction{Latency: 613.6, Ceiling: 613.8, BytesPerToken: 1e3}, h200),
 		"a step that does nothing but stream")
 	require.NoError(t, floor(&cost.Prediction{Latency: 3, Ceiling: 2, BytesPerToken: 40 << 20}, h200),
-		"what fits the L2 is not held to memory")
+		"what fits the L2 is not limited by memory")
 }
 
-// What a data sheet promises is not what memory gives: where that was measured, a prediction is held to it.
+// Memory does not reach the data sheet: if it was measured, that is the limit of a prediction.
 func TestPredictionsAreHeldToMeasuredMemory(t *testing.T) {
 	for name, least := range map[string]float64{ // µs that 10 GB take
 		"h200": 1e7 / (0.979 * 4800), "h100": 1e7 / (0.937 * 3350), // as fast as rings have read

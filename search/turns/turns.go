@@ -18,7 +18,7 @@ import (
 type Options struct {
 	Positions []int
 	Rounds    int // in which each entrant has one turn at each position
-	Openings  int // how often the builds are opened anew, each for its share of the rounds; 0: twice
+	Openings  int // how often the builds are reopened, each for its share of the rounds; 0: twice
 	// More reports whether to repeat the openings and rounds once more. It is called once, after all openings
 	// succeeded. nil: no.
 	More  func() bool
@@ -48,7 +48,7 @@ type Turn struct {
 	Report   *host.BenchReport `json:"report,omitempty"`
 
 	Cause error             `json:"-"` // of Error
-	Check *host.CheckReport `json:"-"` // of the opening; nil if it could not be carried out
+	Check *host.CheckReport `json:"-"` // of the opening; nil if it could not be made
 }
 
 // Take opens all builds at once and measures them round by round. It reopens them for each of Openings shares of the

@@ -90,7 +90,7 @@ func TestOrders(t *testing.T) {
 	require.Empty(t, ordered(nil, 3))
 }
 
-// Rounds are dealt out to openings, as evenly as they go.
+// Rounds are distributed to openings as evenly as possible.
 func TestOpenings(t *testing.T) {
 	for _, c := range []struct{ rounds, openings int }{{1, 2}, {3, 2}, {4, 4}, {8, 3}, {2, 4}} {
 		_, turns, _ := run(t, Options{Positions: []int{0}, Rounds: c.rounds, Openings: c.openings}, nil,

@@ -109,7 +109,7 @@ func held(t *testing.T, text string) (calls int) {
 
 func squeezed(raw json.RawMessage) string { return strings.Join(strings.Fields(string(raw)), "") }
 
-// Whatever is written around calls, and in whatever tokens, each is held to its schema; a mask is what can be taken.
+// Whatever is written around calls, and in whatever tokens, each follows its schema; a mask is what can be taken.
 func TestTextsWithCalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

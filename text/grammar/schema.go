@@ -21,7 +21,7 @@ type Kind string
 
 const (
 	Invalid     Kind = "invalid_schema"     // it is none
-	Unsupported Kind = "unsupported_schema" // it says something that an answer cannot be held to
+	Unsupported Kind = "unsupported_schema" // it has something that cannot constrain an answer
 	TooLarge    Kind = "schema_too_large"
 	Empty       Kind = "schema_without_values" // that could be written
 )

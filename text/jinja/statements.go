@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A stmt carries out a statement. It may end early with a jump out of a loop.
+// A stmt executes a statement. It may end early with a jump out of a loop.
 type stmt struct {
 	line int
 	run  func(in *interp, s *scope) jump

@@ -431,7 +431,7 @@ func (in *interp) order(a, b Value) int {
 	return 0
 }
 
-// compare carries out a comparison by its sign.
+// compare evaluates a comparison by its sign.
 func (in *interp) compare(op string, a, b Value) bool {
 	switch op {
 	case "==":
@@ -606,7 +606,7 @@ func pick[T any](in *interp, all []T, b [3]Value) []T {
 	return out
 }
 
-// operate carries out an operator between two values.
+// operate applies an operator to two values.
 func (in *interp) operate(op string, left, right Value) Value {
 	if isNumber(left) && isNumber(right) {
 		return in.arithmetic(op, left, right)
@@ -662,7 +662,7 @@ func (in *interp) times(v, count Value) Value {
 	return &List{items: slices.Repeat(l.items, n), kind: l.kind}
 }
 
-// sign carries out a sign in front of a value.
+// sign applies a sign to a value.
 func (in *interp) sign(op string, v Value) Value {
 	in.notDefined(v)
 	if !isNumber(v) {

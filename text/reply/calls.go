@@ -46,7 +46,7 @@ func newCallReader(f *form, prompt string, tools *Tools) *callReader {
 	return r
 }
 
-// maxPart is how much of a part is looked at together: a search begins anew after each mark.
+// maxPart is the length of a part that is searched at once: a search starts again after each marker.
 const maxPart = 4096
 
 func (r *callReader) push(part string) (text string, calls []Call) {

@@ -15,7 +15,7 @@ type Tools struct{ all []Tool }
 type Tool struct {
 	Name       string
 	Parameters json.RawMessage // a schema; nil if none is said
-	Strict     bool            // calls are to be held to that
+	Strict     bool            // calls are to be constrained to that
 	properties map[string]json.RawMessage
 }
 

@@ -7,7 +7,7 @@ var (
 	CodeModel = diag.New("AMK3119", "program that contradicts the model's facts", `
 Generated code and the host take the sizes of heads, caches, norms, tables and logits, the type of weights, cache and
 exchanged values, and the eps of norms from the facts of the line "model"; the proof takes them from views and
-buffers. For backend kernel both say the same: docs/validator.md lists what each fact is held to.
+buffers. For backend kernel both say the same: docs/validator.md lists what each fact is compared with.
 
     model tiny ... kv_heads=2 head_dim=16 max_seq=64 ...
     buffer L{i}.kv for 0..1 KV_CACHE BF16 [4,64,2,16] HBM kvfrag16        # 4 heads
@@ -37,7 +37,7 @@ The kernel reads matrices, norms and tables ahead of every wait, also of those o
 values of ATTENTION_TILE from the end of the last step on. No edge orders these reads, so nothing may write what they
 read: matrices, norms and tables are WEIGHT or CONST, and no task of the step writes keys or values that attention
 reads, wherever they are and whatever it waits for. Cache layouts keep 16 rows in a block, and whole blocks are
-copied: rows are dealt out to parts in multiples of 16.
+copied: rows are distributed to parts in multiples of 16.
 
     L00.attn[0:64] = ATTENTION_TILE(L00.q[0:64], L00.kv[0,0:pos+1,0,0:64], L00.kv[0,0:pos+1,1,0:64]) ...`+
 		`   # reads row pos

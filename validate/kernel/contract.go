@@ -35,7 +35,7 @@ func (kernel) Contract(p *validate.Proof) validate.Contract {
 type contract struct {
 	*validate.Proof
 	flat      *ir.Flat
-	exchanges ir.Realisation // how the kernel carries out exchanges; undecided if there are none
+	exchanges ir.Realisation // how the kernel implements exchanges; undecided if there are none
 	quantised bool           // an op with more operands than the kernel's has been reported
 }
 

@@ -5,7 +5,7 @@ import (
 	"amkc/validate"
 )
 
-// The kernel carries out its counters in its own way, whatever a program declares. So what it always does in one way
+// The kernel implements its counters in its own way, whatever a program declares. So what it always does in one way
 // must be declared in that way, and what it does in one of two ways for all counters together must be declared alike:
 // otherwise the proof would rest on edges that are not there.
 
@@ -88,7 +88,7 @@ func (p *contract) CheckCounters() {
 	}
 }
 
-// waitedCounters says which counters tasks wait for, or nil where a task has more waits than the kernel carries out.
+// waitedCounters says which counters tasks wait for, or nil where a task has more waits than the kernel supports.
 func (p *contract) waitedCounters() []bool {
 	f := p.flat
 	waited := make([]bool, len(f.Counters))

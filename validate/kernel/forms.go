@@ -71,7 +71,7 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 			continue // the stage's descriptor names the format
 		}
 		if b.Kind == ir.Weight || b.Layout.Kind == ir.Word32 {
-			have.dtype = want[i].dtype // checkFacts holds these to the type of the model
+			have.dtype = want[i].dtype // checkFacts compares these with the type of the model
 		}
 		if have != *want[i] {
 			p.Errorf(validate.CodeBackend, p.Task(t), "%s %d of %s is %s, which is %s; the kernel has it as %s",

@@ -10,7 +10,7 @@ import (
 
 // checkFacts: generated code and the host that launches it take sizes, types and numbers from the model's facts, and
 // the proof takes them from views and buffers. For the kernel the two agree: otherwise it would touch other memory
-// than was proved. Each fact is held to what it speaks of:
+// than was proved. Each fact is compared with what it describes:
 //
 //	Name, Architecture   nothing: they are labels, from which nothing is computed
 //	DTypes               weights, caches and 16-bit exchange words; one type for all three, or I8 for caches (AMK3121)

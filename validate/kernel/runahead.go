@@ -229,7 +229,7 @@ func (p *contract) meetAt(r, w *streamedView, pos int) bool {
 }
 
 // groupBy numbers views so that those with different numbers share no element: by components of overlap in each
-// dimension but the rows (rows is below 0 where there are none), and by part where all rows are dealt out alike.
+// dimension but the rows (rows is below 0 where there are none), and by part if all rows are distributed alike.
 func groupBy(c *traffic, rows int) func(v *streamedView) views.Key {
 	var starts [ir.MaxRank][]int // of the pieces of a dimension; nil where some view depends on pos
 	for d := range c.reads[0].dims {
@@ -269,7 +269,7 @@ func (c *traffic) pieces(d int) []int {
 	return views.Pieces(spans)
 }
 
-// dealtAlike reports whether every view has one part of the rows, dealt out in the same blocks.
+// dealtAlike reports whether every view has one part of the rows, distributed in the same blocks.
 func dealtAlike(c *traffic, rows int) bool {
 	first := &c.reads[0].dims[rows]
 	for _, list := range [][]streamedView{c.reads, c.writes} {

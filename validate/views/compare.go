@@ -28,7 +28,7 @@ type Bound struct {
 	sequence int32 // 0 where lo is hi
 }
 
-// Range is one dimension of a view; shares are dealt out in parts of blocks.
+// Range is one dimension of a view; shares are distributed in parts of blocks.
 type Range struct {
 	Lo, Hi, Part Bound
 	Block, Parts int
@@ -107,7 +107,7 @@ func (r *Range) Ends() (lo, hi int) {
 // Shared reports whether the range is one part of several.
 func (r *Range) Shared() bool { return r.Parts > 1 }
 
-// dealtAs reports whether two shares are of elements that are dealt out alike.
+// dealtAs reports whether two shares are of elements that are distributed alike.
 func (r *Range) dealtAs(s *Range) bool {
 	return r.Shared() && s.Shared() && r.Block == s.Block && r.Parts == s.Parts
 }

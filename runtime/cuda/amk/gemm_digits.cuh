@@ -117,8 +117,8 @@ struct LoadOf<16> {
 // Two of the eight columns of an mma.m16n8k32 hold the digits of a token in one quarter:
 // 2 * token + digit. Rows 0 to 7 of A are those of a tile in an even quarter of the quad, and rows
 // 8 to 15 in the odd one: half of the results are of use. So A is the same for all tokens and both
-// quarters; with other rows instead of those that go to waste it would be put together anew
-// for each mma.
+// quarters; with other rows instead of the wasted ones it would be assembled again for each
+// mma.
 template <int kBits, int kGroup, class Scale, bool kZeros>
 struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros>> : QuantisedTokens {
   using W = Integers<kBits, kGroup, Scale, kZeros>;

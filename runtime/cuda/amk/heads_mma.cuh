@@ -120,7 +120,7 @@ struct HeadGroup {
     }
   }
 
-  // Begins anew with the same queries.
+  // Starts over with the same queries.
   __device__ __forceinline__ void forget() {
     max0 = max1 = kNoScore;
     sum0 = sum1 = 0;

@@ -103,9 +103,9 @@ struct QuarterWeights {
 };
 
 // The same as operands: those of the first half of each block's columns, and of the second. An
-// operand is in four registers side by side, and so does what a load brings: unless an
-// instruction that the compiler cannot leave out lies between the two, it copies the registers anew
-// for every product. The xor is that instruction.
+// operand is in four consecutive registers, and so is the result of a load: without an instruction
+// between the two that the compiler cannot remove, it copies the registers again for every
+// product. The xor is that instruction.
 template <class S>
 struct QuarterOperands {
   using Shape = PromptShape<S>;

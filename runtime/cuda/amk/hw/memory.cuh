@@ -164,7 +164,7 @@ __device__ __forceinline__ void store_shared_relaxed(u32* p, u32 v) {
   asm volatile("st.relaxed.cta.shared.u32 [%0], %1;" ::"r"(shared_address(p)), "r"(v));
 #endif
 }
-// Reads a word anew that other threads may write, in the order of the program.
+// Reads again a word that other threads may write, in the order of the program.
 __device__ __forceinline__ u32 load_shared_volatile(const u32* p) {
   return *static_cast<const volatile u32*>(p);
 }
