@@ -88,8 +88,8 @@ func keepsHidden(op *ir.FlatOp, buffers []ir.Buffer) bool {
 	return op.OutBuf[0] >= 0 && buffers[op.OutBuf[0]].HasRole(ir.RoleHidden)
 }
 
-// formsOf returns the forms that the kernel has the inputs and outputs of an op in; nil for what may have any, or is
-// held to its form by another rule.
+// formsOf returns the forms that the kernel has the inputs and outputs of an op in; nil if any form is
+// accepted, or if another rule checks it.
 func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*storage) {
 	word := ir.Word32
 	if m.Activations.Bits() == 32 {
