@@ -16,7 +16,7 @@ import (
 // A joinPlace says which barrier of a step a join is in the t-th iteration of its loop: first + by*t.
 type joinPlace struct{ first, by int }
 
-// placeBarriers numbers the barriers of each variant, and refuses stages that look like a barrier's and are none.
+// placeBarriers numbers the barriers of each variant, and refuses stages that look like a barrier's and are not.
 func (b *builder) placeBarriers() error {
 	b.joins = map[*ir.Stage]joinPlace{}
 	var inFirst []joinPlace

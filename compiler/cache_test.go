@@ -243,7 +243,7 @@ echo "megakernel.cu(7): error: no" ; exit 1`)
 	t.Setenv(CacheVariable, cache)
 	b, err := Cached(t.Context(), zooOptions("llama-gqa"), nil)
 	require.NoError(t, err)
-	require.False(t, b.Reused, "a build without kernels is none")
+	require.False(t, b.Reused, "a build without kernels is not reused")
 	require.Equal(t, filepath.Dir(sources[0]), b.Dir)
 }
 

@@ -50,7 +50,7 @@ func linked(t *testing.T, from string) string {
 	return dir
 }
 
-// listFiles returns what is below a directory and is none, with forward slashes.
+// listFiles returns the files below a directory, with forward slashes.
 func listFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string

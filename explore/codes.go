@@ -16,10 +16,9 @@ The script that was written repeats the schedule exactly, as often as one likes:
 docs/explore.md says how to read a finding.`)
 
 	codeScript = diag.New("AMK4922", "a script cannot be replayed", `
-A script is what amkc explore has written of a schedule in which something went wrong: the build that it is of, the job,
-and where the schedule deviates from the default one. The file is none, or is malformed, or the build, the machine of
-this amkc or its C++ compiler are others than those of the script, so that the schedule would be another one. Explore
-the build again.`)
+A script is the output of amkc explore for a schedule with a fault: the build, the job, and the deviations of the
+schedule from the default one. The file does not exist or is malformed, or the build, the machine of this amkc or its
+C++ compiler differ from those of the script, so that the schedule would differ. Explore the build again.`)
 
 	codeJob = diag.New("AMK4923", "the build has no such job", `
 A job is a way to decode something with a build: step by step, by passes of several rows, by passes over a prompt, of

@@ -24,7 +24,7 @@ const deviceVariable = "AMK_CPU_DEVICE"
 func deviceOf(target *host.Target) (string, error) {
 	var arch int
 	if _, err := fmt.Sscanf(target.Arch, "sm_%d", &arch); err != nil {
-		return "", fmt.Errorf("the architecture %q of the build is none", target.Arch)
+		return "", fmt.Errorf("the architecture %q of the build is not valid", target.Arch)
 	}
 	text, err := json.Marshal(map[string]int{"arch": arch, "sms": target.SMs})
 	return string(text), err

@@ -229,7 +229,7 @@ func (m *importer) refusePartial() {
 }
 
 // graph lists the nodes of the model. Layers that see as many positions, and rotate alike, are of one kind; a window
-// that no position lies beyond is none. windowed is how layers with a window rotate; nil: as all others.
+// that no position lies beyond does not count. windowed is how layers with a window rotate; nil: as all others.
 func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope, windowed *ir.Rope) *ir.Graph {
 	h, embedding := model.Hidden, m.names.embedding()
 	head := []ir.GraphWeight{weight(m.names.logits(), model.Vocab, h)}

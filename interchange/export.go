@@ -183,8 +183,8 @@ func (e *exporter) buffer(at string, o ir.Operand) *ir.Buffer {
 	case o.IsTemp():
 		e.fail(at, "uses the temporary %s; buffers are accepted", o.Buf)
 	case b == nil:
-		e.fail(at, "uses buffer %s, which is none or one of a family; buffers as pass lower declares them are accepted",
-			o.Buf)
+		e.fail(at, "uses buffer %s, which does not exist or is one of a family; buffers as pass lower declares them "+
+			"are accepted", o.Buf)
 	case b.Layout != ir.Layout{}:
 		e.fail("buffer "+b.Name, "has layout %v; rowmajor is accepted", b.Layout)
 		return nil
@@ -236,8 +236,8 @@ func (e *exporter) waits(s *ir.Stage) []Wait {
 		c, ok := e.counters[w.Counter]
 		switch {
 		case !ok:
-			e.fail("stage "+s.Name, "waits on counter %s, which is none or one of a family; counters as pass lower "+
-				"declares them are accepted", w.Counter)
+			e.fail("stage "+s.Name, "waits on counter %s, which does not exist or is one of a family; counters as "+
+				"pass lower declares them are accepted", w.Counter)
 		case w.Threshold != c.native:
 			e.fail("stage "+s.Name, "waits for %d of the %d tasks that signal %s; waiting for all is accepted",
 				w.Threshold, c.native, w.Counter)
@@ -296,7 +296,7 @@ func (e *exporter) task(t Task) {
 	if t.Params == nil {
 		t.Params = object()
 	}
-	t.Waits = append([]Wait{}, t.Waits...) // null is none
+	t.Waits = append([]Wait{}, t.Waits...) // null becomes an empty list
 	e.out.Tasks = append(e.out.Tasks, t)
 }
 

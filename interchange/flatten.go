@@ -61,7 +61,7 @@ func (p *Program) position() int {
 	return max(0, first)
 }
 
-// intOf returns the integer that a JSON value is; 10000.0 is none.
+// intOf returns the integer that a JSON value is; 10000.0 is not an integer.
 func intOf(raw json.RawMessage) (n int, ok bool) {
 	return n, len(raw) > 0 && string(raw) != "null" && json.Unmarshal(raw, &n) == nil
 }

@@ -41,7 +41,7 @@ func TestNoSecondVariant(t *testing.T) {
 	require.Nil(t, CheckVariants(&c, []ir.Variant{{Lo: 0}}))
 }
 
-// A variant of fewer splits has positions of its own, and fewer than one is none.
+// A variant of fewer splits has positions of its own, and a variant needs at least one.
 func TestMiddleVariant(t *testing.T) {
 	c := tiling("attention", "middle_splits", 8)
 	require.Nil(t, CheckVariants(&c, []ir.Variant{{Lo: 0}, {Lo: 512, Name: Middle}, {Lo: 4096}}))

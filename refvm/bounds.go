@@ -8,7 +8,7 @@ import (
 // A program may ask one task for any number of products, and for any number of elements between its ops. Who runs what
 // others have written bounds both: it stops a pass in the middle of an op, and says how much a task may hold.
 
-// Bounds are the limits of a pass. The zero Bounds are none.
+// Bounds are the limits of a pass. The zero value means no limits.
 type Bounds struct {
 	Stop    <-chan struct{} // closed when the caller wants no more: the pass ends with ErrStopped; nil: never
 	Scratch int             // elements that a task may compute with at once, besides its buffers; 0: any number

@@ -47,6 +47,7 @@ PHRASES = (
     (r"\b(comes?|came|coming) to nothing\b", "is rejected, is discarded"),
     (r"\bhands? on (no|a|the) \w+\b", "publish, pass on"),
     (r"\bhandovers?\b", "exchange"),
+    (r"\b(that|which|it|they) (is|are) none\b(?! of)", "is not a, does not exist; of numbers, NaN"),
     (r"\banew\b", "again; of a file, rewrite"),
     (r"\bcarr(y|ies|ied|ying)( (it|them|(a|an|the) \w+))? out\b", "run, compute, make"),
     (r"\b(dealt|deals?) out\b", "distribute, divide, share"),

@@ -12,7 +12,8 @@ REFUSED = (
     "each row of a pass", "a name that is none of those", "what is no number", "in the place of a token",
     "the task at hand", "which is no index", "runs of which there are three", "by way of a link", "waits for ever",
     "a copy is under way", "drafts that come to nothing", "it hands on the token", "the handover of a vector",
-    "packed anew", "it carries the op out", "rows are dealt out to splits", "logits are held to those of the kernel",
+    "logits that are none", "packed anew", "it carries the op out", "rows are dealt out to splits",
+    "logits are held to those of the kernel",
 )
 ACCEPTED = (
     "he handed the over-long list back", "so many that the ring is full", "so many tasks here that it takes seconds",
@@ -21,7 +22,7 @@ ACCEPTED = (
     "rows of a pass", "with the facts at hand", "which lies between two words", "gave it up", "looks up a name",
     "counters that there are none of, and", "the operator append-beside-pos",
     "that is no longer so", "there is no index", "on its way", "hands on",
-    "words that carry an epoch", "the slot is held", "held to the end",
+    "where there is none", "words that carry an epoch", "the slot is held", "held to the end",
 )
 
 

@@ -30,8 +30,8 @@ says what does not fit; a directory whose file was edited cannot be gone on with
 
 	codeJournal = diag.New("AMK6005", "the files of a campaign cannot be used", `
 A campaign is a directory with campaign.json and trials.jsonl. It cannot be made, read or written to: a disk that is
-full, rights that are missing, a directory that is none, or one that has a campaign already, or files that one would
-replace.`)
+full, missing permissions, a path that is not a directory, or a directory that has a campaign already, or files that a
+campaign would replace.`)
 
 	codeTrials = diag.New("AMK6006", "the trials of a campaign are not as they were written", `
 Every line of trials.jsonl has the digest of the line before it, and the first one that of campaign.json. A line was

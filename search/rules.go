@@ -9,7 +9,7 @@ import (
 
 // Rules are the thresholds for the decisions of a campaign.
 type Rules struct {
-	MinGain float64 `json:"min_gain"` // a gain below this part is none: 0.01
+	MinGain float64 `json:"min_gain"` // a smaller gain does not count: 0.01
 	// Step is the smallest gain for which the incumbent is replaced: 0.005. It is below MinGain, since several such
 	// steps can add up to a significant gain, which is confirmed at the end.
 	Step    float64 `json:"step"`

@@ -208,8 +208,8 @@ Give the second write a counter of its own, or another buffer. The same words ma
 exchange.`)
 	CodeUnread = diag.New("AMK3135", "exchange words overwritten that nobody has read", `
 Relaxed stores to one word by two SMs may become visible in either order. What puts the second last is that somebody has
-seen the first; words that nobody reads have no such witness. The task that wrote them is none: it has them at hand and
-does not poll.
+seen the first; words that nobody reads have no such witness. The task that wrote them does not count, because it
+has them and does not poll.
 
     stage use explicit
       wait L00.x >= 4

@@ -75,7 +75,8 @@ func (r *readers) set(chain, index int32, c *clocks) {
 	c.vectors.all[r.many-1] = dense
 }
 
-// unordered returns the reader on the lowest chain that is not before the task with the given clock; index 0 is none.
+// unordered returns the reader on the lowest chain that is not before the task with the given clock; index 0 means that
+// there is none.
 func (r *readers) unordered(clock []int32, c *clocks) (chain, index int32) {
 	if r.many == 0 {
 		for _, s := range r.few[:r.n] {

@@ -22,7 +22,7 @@ func TestNeedsNoRule(t *testing.T) {
 		"a part of rows not dealt": stage("t", 0,
 			"a[0:2] = ATTENTION_TILE(in[0:2], wk[0:pos,0:1,0:2], wk[0:pos,0:1,0:2]) head_dim=2 n_heads=1 "+
 				"n_kv_heads=1 scale=1.0 part=1") + emit(0),
-		"a flag that is none": stage("t", 0,
+		"an unknown flag": stage("t", 0,
 			"a[0:2] = ATTENTION_TILE(in[0:2], wk[0:pos,0:1,0:2], wk[0:pos,0:1,0:2]) head_dim=2 n_heads=1 "+
 				"n_kv_heads=1 scale=1.0 flags=4") + emit(0),
 		"a flagged wait without words": stage("t", 0, "a[0:2] = COPY(in[0:2])", "signal e") + stage("u", 0,

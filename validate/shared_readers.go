@@ -130,7 +130,7 @@ func (s *sweep) leaveReaders(g *segment) {
 }
 
 // unread returns a reader of a segment that is not before the task with the given clock: one of its own or of its
-// run, on the lowest chain; index 0 is none.
+// run, on the lowest chain; index 0 means that there is none.
 func (s *sweep) unread(g *segment, clock []int32, words bool) (chain, index int32) {
 	c := &s.p.clock
 	chain, index = g.readers.unordered(clock, c)

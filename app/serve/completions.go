@@ -219,7 +219,7 @@ func (f *textForm) tokens(tokens []located) any {
 // impossible is instead of the logarithm of 0, which JSON cannot say, as OpenAI has it.
 const impossible = -9999.0
 
-// name is the text of a token or, where its bytes are none, those as OpenAI writes them: bytes:\xe2\x80.
+// name is the text of a token or, if its bytes are not text, those as OpenAI writes them: bytes:\xe2\x80.
 func (f *textForm) name(id int) string {
 	raw := f.s.tokenizer.Bytes(id)
 	if utf8.Valid(raw) {

@@ -82,7 +82,7 @@ func TestEmbeddings(t *testing.T) {
 	require.NotContains(t, log, "a b")
 }
 
-// Numbers that are none are the engine's fault, and zeros have no direction.
+// NaN is the engine's fault, and zeros have no direction.
 func TestUnit(t *testing.T) {
 	v, err := unit([]float32{0, 0})
 	require.NoError(t, err)

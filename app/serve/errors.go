@@ -44,7 +44,7 @@ func unsupported(param, format string, args ...any) *apiError {
 }
 
 // schemaFault is a schema that cannot constrain an answer. Its code says whether that is for its contents, for its
-// size, or because it is none.
+// size, or because it is not a schema.
 func schemaFault(param string, refused *grammar.Error, format string, args ...any) *apiError {
 	e := invalid(param, format, append(args, infile.Reason(refused))...)
 	e.code = string(refused.Kind)

@@ -269,7 +269,7 @@ func TestRefusedByTheEngine(t *testing.T) {
 	require.Equal(t, 200, status)
 }
 
-// A failing engine gives logits that are none to a prompt that begins with 7.
+// A failing engine gives NaN as logits to a prompt that begins with 7.
 type failing struct{ *scripted }
 
 func (e failing) Step(ctx context.Context) ([]Event, error) {

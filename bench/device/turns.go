@@ -15,7 +15,7 @@ import (
 	"amkc/search/turns"
 )
 
-// turnsUsage is printed for arguments that are none.
+// turnsUsage is printed for invalid arguments.
 const turnsUsage = "usage: device turns [--positions N,N...] [--rounds N] [--openings N] [--launches N] " +
 	"[--warm-up N] [--prompt N] [--gpu N] DIR[:STEPS]..."
 

@@ -104,7 +104,7 @@ func TestCodes(t *testing.T) {
 // leaves an explanation behind that nobody can look up.
 func TestCodesInTests(t *testing.T) {
 	code := regexp.MustCompile(`\bAMK[0-9]{4}\b`)
-	absent := []string{"AMK9999"} // scripts ask for it because it is none
+	absent := []string{"AMK9999"} // scripts ask for it because it does not exist
 	root := "../.."
 	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err != nil {

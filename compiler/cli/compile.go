@@ -18,7 +18,7 @@ import (
 	"amkc/validate"
 )
 
-// compileName is the verb that a first word stands for when it is none.
+// compileName is the verb of a command line whose first word is not a verb.
 const compileName = "compile"
 
 // compileFlags are the flags of compiling.

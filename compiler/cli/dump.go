@@ -74,7 +74,7 @@ func (d *dumpFlags) run(c *call) error {
 	case isDir(dir):
 		return d.dumpModel(c, path)
 	case d.after != "":
-		return c.usage("--after names a pass over a model directory; %s is none", path)
+		return c.usage("--after names a pass over a model directory; %s is not one", path)
 	case d.pass.pass() != ir.Pass{}:
 		return c.usage(passesOfPrograms, path)
 	}

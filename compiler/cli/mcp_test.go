@@ -153,7 +153,7 @@ func TestAgentRunsACampaign(t *testing.T) {
 	require.Contains(t, a.read("amkc://results/camp"), "experiment\ttag")
 	require.Equal(t, int(sound["trials"].(float64)), strings.Count(a.read("amkc://trials/camp"), "\n"))
 
-	// A verdict that was edited, and a number that is none.
+	// A verdict that was edited, and a number without one.
 	text, err := os.ReadFile(filepath.Join(a.root, "verdict.json"))
 	require.NoError(t, err)
 	forged := strings.Replace(string(text), `"seconds":`, `"seconds":1`, 1)
@@ -349,7 +349,7 @@ func TestAgentStaysInTheRoot(t *testing.T) {
 	}
 	a.refused("is not there", "space", fields{"model": "nowhere"})
 	a.refused("is not there", "space", fields{"model": "--help"})
-	require.NotEmpty(t, a.call("cost", fields{"model": "inner"}), "a link within the root is none that leads out")
+	require.NotEmpty(t, a.call("cost", fields{"model": "inner"}), "a link within the root does not lead out")
 	require.NotEmpty(t, a.call("cost", fields{"model": filepath.Join(a.root, "model")}), "absolute, and in the root")
 
 	for _, to := range []string{"out/x", "dangling", "dangling/x", "../x", filepath.Join(outside, "x")} {

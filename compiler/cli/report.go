@@ -82,7 +82,7 @@ func (c *call) coloured() bool {
 	return progress.Colourful(c.stderr)
 }
 
-// asList turns an error into diagnostics. One that is none already is a failure nobody foresaw, and gets a code of
+// asList turns an error into diagnostics. An error without a code is an unforeseen failure, and gets a code of
 // its own.
 func asList(pos string, err error) diag.List {
 	var list diag.List

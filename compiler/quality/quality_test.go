@@ -69,7 +69,7 @@ func count(from, n int) []int {
 }
 
 // All tokens of a window but its first are predicted, each window is a sequence of its own, and a remainder of one
-// token is none.
+// token is not one.
 func TestWindows(t *testing.T) {
 	for _, c := range []struct {
 		lead, ids, window, tokens int

@@ -45,7 +45,7 @@ well; else load the model with transformers and save it again, which writes safe
 The operating system refused to open or read a file: permissions, a file system error, or a file that was truncated or
 closed while it was in use. Weights are memory-mapped, so the files must stay as they are until amkc ends.
 
-Or the file is none that a model may have: a directory, a pipe, a socket or a device, or larger than its kind may be
+Or the file is not one that a model may have: a directory, a pipe, a socket or a device, or larger than its kind may be
 (16 MiB for config.json and generation_config.json, 32 MiB for an index). Symbolic links are followed.`)
 
 	codeAdapter = diag.New("AMK1035", "the directory holds an adapter", `

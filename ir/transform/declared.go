@@ -152,7 +152,7 @@ func wholeHeads(n []int, rows, cols Count) (Count, Count, string) {
 	return rows, cols, why
 }
 
-// usable reports whether a number is one that float32 holds as a normal number. 0 is none: it would add nothing, or
+// usable reports whether a number is one that float32 holds as a normal number. 0 is not: it would add nothing, or
 // leave nothing.
 func usable(v float64) bool {
 	const minSingle = 0x1p-126

@@ -11,7 +11,7 @@ type Count struct {
 // Any is an unknown number.
 var Any = Count{N: 1, Unknown: true}
 
-// in returns the rows as blocks of n, or why they are none.
+// in returns the rows as blocks of n, or why they are not blocks.
 func (c Count) in(n int) (Count, string) {
 	if c.Unknown {
 		if c.N = c.N / gcd(c.N, n) * n; c.N > maxRows {

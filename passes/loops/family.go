@@ -94,8 +94,8 @@ func (f *naming) relative(name string, i int) string {
 	return indexed(prefix, f.index[name]-i, suffix)
 }
 
-// bufferFamily makes the buffers of a series one family, or reports that they are none: some are not the program's to
-// place, or they differ in more than their index.
+// bufferFamily makes the buffers of a series one family, or reports false: some are not the program's to place, or they
+// differ in more than their index.
 func bufferFamily(s *series, buffers rewrite.Buffers) (ir.Buffer, bool) {
 	first := buffers.Find(s.names[0], 0)
 	if first == nil || first.Kind == ir.Input || first.Kind == ir.Output || s.step() == 0 {

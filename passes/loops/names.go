@@ -61,8 +61,8 @@ func (n *namer) args(args []string, x indexing) {
 	}
 }
 
-// A series is the names of one family, by rising index. A torn one is none: a name has two indices, or an index two
-// names.
+// A series is the names of one family, by rising index. A torn one is not a series: a name has two indices, or an index
+// has two names.
 type series struct {
 	names []string
 	at    []int

@@ -33,7 +33,7 @@ const (
 // PartStages is the maximum number of stages of a part, as in amk/part.cuh.
 const PartStages = 16
 
-const noStage = math.MaxUint32 // the number of a stage that is none
+const noStage = math.MaxUint32 // a number that no stage has
 
 // A part is a stretch of a step that is launched on its own: stages that follow one another, of one layer at most.
 type part struct {

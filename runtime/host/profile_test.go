@@ -100,7 +100,7 @@ func TestProfileAtAnEdge(t *testing.T) {
 	require.ErrorContains(t, err, "must be positive")
 }
 
-// Position 60 is none that a check decodes.
+// A check does not decode position 60.
 func TestMeasurementsThatStall(t *testing.T) {
 	s, _ := withReference(t, "stall_at=60", false)
 	_, err := s.Check(t.Context(), nil)

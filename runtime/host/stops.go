@@ -107,7 +107,7 @@ func eosOf(data []byte) ([]int, error) {
 	return ids, err
 }
 
-// idsOf returns an id, or those of a list; null is none.
+// idsOf returns an id, or those of a list; none for null.
 func idsOf(v any) ([]int, error) {
 	list, isList := v.([]any)
 	switch {

@@ -110,7 +110,7 @@ func TestMeasured(t *testing.T) {
 	require.Equal(t, 2*len(g.launched)/3, twins, "two of three turns are the incumbent's")
 }
 
-// A gain is none where the incumbent's twin differs as much, and where a position loses.
+// A gain does not count where the incumbent's twin differs as much, and where a position loses.
 func TestMeasuredAndReverted(t *testing.T) {
 	for name, us := range map[string]func(e string, pos, opening int) float64{
 		"alike": func(e string, _, _ int) float64 { return 100 },
@@ -223,7 +223,7 @@ func TestMeasurementsThatFail(t *testing.T) {
 	_, err := Evaluate(t.Context(), r)
 	require.ErrorContains(t, err, "baseline: error: cannot be measured at position 0: out of memory")
 
-	g = newFakeGPU() // times without a check are none
+	g = newFakeGPU() // times without a check do not count
 	g.check = nil
 	r.Build, r.Measure = g.build, g.take
 	_, err = Evaluate(t.Context(), r)

@@ -81,7 +81,7 @@ func (p *Pace) cost() float64 {
 	return min(1, max(0, float64(p.pass-p.step)/float64(p.step)))
 }
 
-// shorter is the shorter of two times, of which 0 is none.
+// shorter is the shorter of two times; 0 means that there is none.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b

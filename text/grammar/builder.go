@@ -9,7 +9,7 @@ import (
 // A builder makes a program.
 type builder struct {
 	p    *program
-	full bool // it would have too many places, and what comes out is none
+	full bool // it would have too many places, and the result is invalid
 }
 
 // maxPlaces bounds a grammar, whose schema may come from anybody.

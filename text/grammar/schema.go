@@ -20,7 +20,7 @@ type Error struct {
 type Kind string
 
 const (
-	Invalid     Kind = "invalid_schema"     // it is none
+	Invalid     Kind = "invalid_schema"     // it is not a schema
 	Unsupported Kind = "unsupported_schema" // it has something that cannot constrain an answer
 	TooLarge    Kind = "schema_too_large"
 	Empty       Kind = "schema_without_values" // that could be written

@@ -228,7 +228,7 @@ func (in *interp) formatted(v Value, how string) string {
 	}
 	m := specForm.FindStringSubmatch(how)
 	if m == nil {
-		in.fail("the format %q is none that Python has", how)
+		in.fail("Python has no format %q", how)
 	}
 	s := spec{fill: cmp.Or(m[1], " "), align: m[2], sign: strings.TrimPrefix(m[3], "-"), alternate: m[4] != "",
 		zero: m[5] != "" && m[2] == "", width: count(m[6]), group: m[7],

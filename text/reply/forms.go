@@ -31,7 +31,7 @@ type form struct {
 
 	kind   kind
 	begins string                                       // what a body begins with, where that is always the same
-	read   func(name, body string, tools *Tools) []Call // nil: these are none
+	read   func(name, body string, tools *Tools) []Call // nil: there are none
 
 	words []string // a template that has all of these asks for the form, if it does not write calls itself
 }

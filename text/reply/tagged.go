@@ -123,7 +123,7 @@ func convert(text string, types []string) string {
 	return quoted(text)
 }
 
-// kindOf is what JSON Schema calls the type of a value in JSON; empty if it is none.
+// kindOf is what JSON Schema calls the type of a value in JSON; empty for other values.
 func kindOf(text string) string {
 	if !json.Valid([]byte(text)) {
 		return ""

@@ -44,7 +44,7 @@ func TestTypesOfArguments(t *testing.T) {
 	require.Len(t, ParseTools([]byte(`[{"type": "other"}, {"function": {"name": "f", "parameters": 5}}]`)).All(), 1)
 }
 
-// Literals of Python come to values in JSON, and what is none to nothing.
+// Literals of Python become values in JSON, and other text becomes nothing.
 func TestPython(t *testing.T) {
 	for text, want := range map[string]string{
 		`'a"b'`:                    `"a\"b"`,

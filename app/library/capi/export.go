@@ -226,7 +226,7 @@ func go_amk_next(text *C.amk_text, allowed *C.int32_t, count C.size_t, token *C.
 		t, there := texts.get(unsafe.Pointer(text))
 		switch {
 		case !there:
-			return refused("text is none that amk_begin has begun and amk_end has not ended")
+			return refused("text is not one that amk_begin has begun and amk_end has not ended")
 		case token == nil:
 			return errNull
 		}

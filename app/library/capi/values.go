@@ -77,7 +77,7 @@ func with(model *C.amk_model, message **C.char, f func(*library.Model) error) C.
 	return answer(message, func() error {
 		m, there := models.get(unsafe.Pointer(model))
 		if !there {
-			return refused("model is none that amk_open has opened and amk_close has not closed")
+			return refused("model is not one that amk_open has opened and amk_close has not closed")
 		}
 		return f(m)
 	})
