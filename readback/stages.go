@@ -55,7 +55,7 @@ func (b *builder) layerOf(d *descriptor) int {
 	return b.firstOf(d.kind)
 }
 
-// ops are the operations that the body of a descriptor's stage carries out; those of a product its function has.
+// ops are the operations of the body of a descriptor's stage; those of a product its function has.
 func (b *builder) ops(d *descriptor) []ir.Op {
 	ops := d.finishedOps
 	if !d.body.Emitted {

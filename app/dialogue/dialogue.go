@@ -145,7 +145,7 @@ func (d *Dialogue) withoutTemplate() (*Dialogue, error) {
 
 const noSwitch = "the chat template of the model has no switch for thinking"
 
-// clear begins the conversation anew. What the decoder holds of the old one stays, for the beginning is the same.
+// clear starts a new conversation. The cache of the old one stays, because both begin alike.
 func (d *Dialogue) clear() {
 	d.messages = nil
 	if d.System != "" {

@@ -27,7 +27,7 @@ func (s *Server) hold(p *chatPrompt, c *chat.Conversation) error {
 		return unsupported("tools", "tools alongside a format of the answer are not supported here: the chat template "+
 			"does not format a call after the messages: %v; want one of them", err)
 	case errors.Is(err, reply.ErrNotForced), errors.Is(err, reply.ErrNotHeld):
-		return unsupported("tools", "strict is not supported for this model: %v, so that its calls cannot be held to "+
+		return unsupported("tools", "strict is not supported for this model: %v, so that its calls cannot follow "+
 			"their schemas; want strict false, or none", err)
 	case errors.As(err, &refused):
 		return unsupported("tools", "strict is not supported here: the chat template does not format a call after "+
@@ -96,7 +96,7 @@ func withoutStrict(tool *jinja.Dict) (*jinja.Dict, error) {
 	return out, nil
 }
 
-// anyObject is the schema of arguments that are held to nothing.
+// anyObject is the schema of unconstrained arguments.
 var anyObject = []byte(`{"type": "object"}`)
 
 // option is a call of a tool for a grammar, after some text.

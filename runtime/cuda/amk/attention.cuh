@@ -1,6 +1,6 @@
 // Attention units: what a unit is, its share of the cache rows, and the merge of the warps' partial
 // results. A unit is (sequence, kv head, split), and has all rows of its sequence; in a pass of one
-// sequence it is (kv head, split, group of rows). Cache rows are dealt out to the splits in blocks
+// sequence it is (kv head, split, group of rows). Cache rows go to the splits in blocks
 // of kShareRows, whatever the position, so that a cache row is read and written by the units of one
 // split only. Needs schedule.h.
 // The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
@@ -268,7 +268,7 @@ __device__ __forceinline__ void publish_dims(C& c, const Page out, int index,
 
 // Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its
 // kWarpHeads heads, the maximum (of scores times log2 e), the sum, and kPaddedHead accumulators.
-// The heads of the unit are dealt out in kGroups groups of kWarpHeads: group g belongs to warps g,
+// The heads of the unit are divided into kGroups groups of kWarpHeads: group g belongs to warps g,
 // g + kGroups, … Of several rows of a sequence, all heads of the first row come before those of the
 // next; `heads` of them are kept, from head `before` of the unit on.
 template <class S, int kGroups, class C>

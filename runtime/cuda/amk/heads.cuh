@@ -47,7 +47,7 @@ struct HeadSizes {
   // those of different heads meet no bank twice.
   static constexpr int kHeadStride = kPaddedHead + 4;
   // On tensor cores: groups of n heads that a warp has of one token, and sets of warps. Sets have
-  // different heads, and each deals out the blocks among its warps.
+  // different heads, and each shares the blocks among its warps.
   static constexpr int kWarpGroups = ceil_div(kGroupHeads, kConsumerWarps * kMmaHeads);
   static constexpr int kWarpSets =
       power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * kMmaHeads));

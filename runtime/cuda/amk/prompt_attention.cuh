@@ -13,7 +13,7 @@
 namespace amk {
 
 // Columns of a warp's products: query heads of a kv head, those of one token after those of the
-// token before. Of the warps of a step among which the blocks of a split are dealt out, a warp of a
+// token before. Of the warps of a step that share the blocks of a split, a warp of a
 // prompt does for its columns what each of them does, one after the other.
 struct PromptHeads {
   static constexpr int kGroups = 2, kColumns = kGroups * kMmaHeads;
