@@ -333,7 +333,7 @@ func (b *builder) constants() error {
 	shared, slot := knobs.BlockBytes(&p.Config, t), knobs.ChunkBytes.Of(&p.Config)
 	b.d.Machine = []field{
 		{"int", "kSMs", itoa(t.SMs), "thread blocks, one per SM"},
-		{"int", "kTokens", itoa(b.pass.NumTokens()), "of a pass"},
+		{"int", "kTokens", itoa(b.pass.NumTokens()), "tokens of a pass"},
 		{"int", "kSequences", itoa(b.pass.NumSequences()), b.sequencesNote()},
 		{"unsigned", "kSharedLimit", itoa(shared), "bytes of shared memory a block may use"},
 	}
@@ -371,7 +371,7 @@ func (b *builder) constants() error {
 	}
 	b.d.Scratch = []field{
 		{"int", "kResidualRows", itoa(size.Rows), "most rows of the residual that an SM owns, floats"},
-		{"int", "kAngleTables", itoa(size.Rotations), "of cos and sin"},
+		{"int", "kAngleTables", itoa(size.Rotations), "tables of cos and sin"},
 		{"int", "kBranchParts", itoa(b.mostParts()), "most parts of a branch whose norm is added"},
 	}
 	b.d.FragmentCache = b.cacheLayout() == ir.KVBlock16
@@ -406,9 +406,9 @@ func (b *builder) longStream() {
 // sequencesNote says what the tokens of a pass are of sequences.
 func (b *builder) sequencesNote() string {
 	if b.pass.NumSequences() > 1 && b.pass.NumRows() > 1 {
-		return "that they are of: as many rows of each"
+		return "sequences of a pass: the same number of rows of each"
 	}
-	return "that they are of: rows of one, or a row of each"
+	return "sequences of a pass: rows of one, or a row of each"
 }
 
 // registerPool reports whether the consumers of a block take registers from its other warps: passes of several tokens

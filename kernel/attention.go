@@ -27,8 +27,8 @@ var Attend = declare(&Body{
 		{"L{i}.part", []string{"part"},
 			func(f *Facts) []int { return []int{f.KVHeads * f.Splits, f.Group(), f.HeadDim + 2} }}},
 	Fields: []Field{units, rotation, rotationStep, tasks,
-		count("kSplits", "of a kv head's rows", func(s *Stage) *int { return &s.Splits }),
-		count("kShareRows", "cache rows per chunk, dealt round robin to splits",
+		count("kSplits", "splits of a kv head's rows", func(s *Stage) *int { return &s.Splits }),
+		count("kShareRows", "cache rows per chunk; splits take chunks round robin",
 			func(s *Stage) *int { return &s.ShareRows }).
 			wants("blocks of 16 rows that fit a ring slot: all that do, at most 8, where a unit has all rows",
 				func(f *Facts, s *Stage) bool {
@@ -37,10 +37,10 @@ var Attend = declare(&Body{
 					}
 					return s.ShareRows%16 == 0 && s.ShareRows/16 <= f.CacheBlocks
 				}),
-		of("kWindowRows", "that a position sees, its own among them; 0: all",
+		of("kWindowRows", "rows that a position sees, including its own; 0: all",
 			func(s *Stage) *int { return &s.Window }),
 		of("kScale", "", scale),
-		of("kScoreCap", "of scaled scores; 0: none", func(s *Stage) *float64 { return &s.ScoreCap }),
+		of("kScoreCap", "bound of scaled scores; 0: none", func(s *Stage) *float64 { return &s.ScoreCap }),
 		of("kNormEps", "of the norms of q and k", func(s *Stage) *float64 { return &s.Eps }).opens(normed),
 		of("kNormUnitOffset", "times 1 + weight", func(s *Stage) *bool { return &s.UnitOffset }).when(normed),
 		of("kWholeNorm", "one of all of q and one of all of k",

@@ -67,12 +67,12 @@ func (f Field) says(of func(s *Stage) string) Field {
 // Fields that several bodies have.
 var (
 	rows  = count("kRows", "", func(s *Stage) *int { return &s.Rows })
-	grain = count("kGrain", "rows that stay together", func(s *Stage) *int { return &s.Grain }).
+	grain = count("kGrain", "rows per grain", func(s *Stage) *int { return &s.Grain }).
 		wants("whole tiles of 8 rows", func(_ *Facts, s *Stage) bool { return s.Grain%8 == 0 })
 	units = count("kUnits", "", func(s *Stage) *int { return &s.Units }).atMost(1 << 16)
 
-	rotation     = of("kRotation", "of the SMs against the work", func(s *Stage) *int { return &s.Rotation })
-	rotationStep = of("kRotationStep", "more, from layer to layer", func(s *Stage) *int { return &s.Step })
+	rotation     = of("kRotation", "SMs by which the work is shifted", func(s *Stage) *int { return &s.Rotation })
+	rotationStep = of("kRotationStep", "added in each layer", func(s *Stage) *int { return &s.Step })
 	tasks        = of("kTasks", "", func(s *Stage) *int { return &s.Tasks }).says(func(s *Stage) string {
 		if s.Signal == "" {
 			return "publishes nothing"

@@ -80,14 +80,14 @@ var table = [...]Row{
 			"have 1.5 µs of the bandwidth on its way, from 3 to 16 and at most half of the ring",
 		Check:    checkRing,
 		Doc:      "chunks in flight per SM, as far as the ring has slots; the same in all variants",
-		Constant: &Constant{"unsigned", "kInFlight", "chunks on their way at once"},
+		Constant: &Constant{"unsigned", "kInFlight", "chunks in flight"},
 	},
 	RunAhead: {
 		Group: "ring", Name: "run_ahead",
 		Legal: Legal{Lo: 0, Hi: 64}, Default: 8,
 		Steps: []int{0, 2, 4, 6, 8, 12, 16, 24, 32, 64}, Plain: 0,
 		Doc:      "chunks requested into L2 ahead of the ring, while it is full or holds its stock",
-		Constant: &Constant{"unsigned", "kRunAhead", "chunks asked into L2 ahead of the ring"},
+		Constant: &Constant{"unsigned", "kRunAhead", "chunks prefetched into L2 ahead of the ring"},
 	},
 	Pace: {
 		Group: "ring", Name: "pace",
@@ -95,7 +95,7 @@ var table = [...]Row{
 		Steps: []int{0, 200, 400, 500, 600, 700, 800, 1000, 1200, 1600, 2400, 4000}, Plain: 800,
 		Rule: paceOfStock, RuleDoc: "800; 700 with a stock", Check: checkPace,
 		Doc:      "clock cycles between two requests of ring.run_ahead",
-		Constant: &Constant{"unsigned", "kPace", "cycles between two such requests"},
+		Constant: &Constant{"unsigned", "kPace", "cycles between two prefetches"},
 	},
 	Stock: {
 		Group: "ring", Name: "stock",
@@ -107,7 +107,7 @@ var table = [...]Row{
 		Check: checkStock,
 		Doc:   "chunks in the ring from which fewer are in flight; 0: never fewer",
 		Constant: &Constant{"unsigned", "kStock",
-			"chunks in the ring from which fewer are on their way, 0: never"},
+			"chunks in the ring from which fewer are in flight; 0: never"},
 	},
 	InFlightStocked: {
 		Group: "ring", Name: "in_flight_stocked",
@@ -115,7 +115,7 @@ var table = [...]Row{
 		Steps: []int{1, 2, 3, 4}, Plain: 1,
 		Doc: "chunks in flight while the ring holds ring.stock; setting it makes the default of ring.stock 0, so " +
 			"give ring.stock alongside it",
-		Constant: &Constant{"unsigned", "kInFlightStocked", "chunks on their way then"},
+		Constant: &Constant{"unsigned", "kInFlightStocked", "chunks in flight then"},
 	},
 	Flagged: {
 		Group: "exchange", Name: "flagged",
@@ -183,7 +183,7 @@ var table = [...]Row{
 		Legal: Legal{Lo: 8, Hi: 256, Multiple: 8}, Default: tileRows,
 		Steps: []int{8, 16, 24, 32, 64}, Plain: 8,
 		Order: true,
-		Doc:   "rows that stay together when tiles are dealt to SMs",
+		Doc:   "rows that one SM gets together when tiles are distributed",
 	},
 	SplitK: {
 		Group: "gemv", Name: "split_k",
@@ -214,7 +214,7 @@ var table = [...]Row{
 		RuleDoc:  "8; 4 for qkv, gate_up and lm_head of models with 512 or 1024 columns on tensor cores",
 		Order:    true,
 		Doc:      "consumer warps that share a tile; gate_up stands for up in a model without a gate",
-		Constant: &Constant{"int", "kWarps", "that share a tile"},
+		Constant: &Constant{"int", "kWarps", "warps that share a tile"},
 	},
 	PromptTokens: {
 		Group: "prompt", Name: "tokens",
@@ -226,7 +226,7 @@ var table = [...]Row{
 		Check: checkPrompt,
 		Doc: "tokens of a prompt that one pass takes at most, in builds that have a kernel for it (docs/passes.md); " +
 			"0: no such kernel, and so no memory for the vectors of its tokens",
-		Constant: &Constant{"int", "kMostPromptTokens", "of a pass over a prompt"},
+		Constant: &Constant{"int", "kMostPromptTokens", "tokens of a pass over a prompt"},
 	},
 	ShortRotation: {
 		Group: "short", Name: "rotation",
