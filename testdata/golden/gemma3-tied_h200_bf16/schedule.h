@@ -10,17 +10,17 @@ namespace amk {
 
 // ---- the machine and the ring ----------------------------------------------------------------
 constexpr int kSMs = 132;  // thread blocks, one per SM
-constexpr int kTokens = 1;  // of a pass
-constexpr int kSequences = 1;  // that they are of: rows of one, or a row of each
+constexpr int kTokens = 1;  // tokens of a pass
+constexpr int kSequences = 1;  // sequences of a pass: rows of one, or a row of each
 constexpr unsigned kSharedLimit = 232448;  // bytes of shared memory a block may use
 constexpr int kSlotBytes = 16384;  // one chunk of the ring
 constexpr unsigned kMaxRingSlots = 14;  // upper bound; the scratch takes its part
-constexpr unsigned kInFlight = 3;  // chunks on their way at once
-constexpr unsigned kRunAhead = 8;  // chunks asked into L2 ahead of the ring
-constexpr unsigned kPace = 700;  // cycles between two such requests
-constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are on their way, 0: never
-constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
-constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
+constexpr unsigned kInFlight = 3;  // chunks in flight
+constexpr unsigned kRunAhead = 8;  // chunks prefetched into L2 ahead of the ring
+constexpr unsigned kPace = 700;  // cycles between two prefetches
+constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are in flight; 0: never
+constexpr unsigned kInFlightStocked = 1;  // chunks in flight then
+constexpr int kMostPromptTokens = 512;  // tokens of a pass over a prompt
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
@@ -31,7 +31,7 @@ constexpr int kTraceStride = 256;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 64;  // most rows of the residual that an SM owns, floats
-constexpr int kAngleTables = 2;  // of cos and sin
+constexpr int kAngleTables = 2;  // tables of cos and sin
 constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -74,13 +74,13 @@ struct Embed {
 //   L{i}.qkv[a:b] = GEMV_TILE(%n, L{i}.qkv.weight[a:b,0:60])
 struct Qkv {
   static constexpr int kRows = 256;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 60;
-  static constexpr int kRotation = 17;  // of the SMs against the work
-  static constexpr int kRotationStep = 1;  // more, from layer to layer
+  static constexpr int kRotation = 17;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 1;  // added in each layer
   static constexpr int kTasks = 32;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -98,14 +98,14 @@ struct Qkv {
 //   L{i}.kv[a,pos,1,0:32] = KV_APPEND(L{i}.qkv[192+a*32:192+(a+1)*32])
 struct AttnKind1 {
   static constexpr int kUnits = 2;
-  static constexpr int kRotation = 1;  // of the SMs against the work
-  static constexpr int kRotationStep = 24;  // more, from layer to layer
+  static constexpr int kRotation = 1;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 24;  // added in each layer
   static constexpr int kTasks = 2;  // producers of L{i}.attn
-  static constexpr int kSplits = 1;  // of a kv head's rows
-  static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
-  static constexpr int kWindowRows = 12;  // that a position sees, its own among them; 0: all
+  static constexpr int kSplits = 1;  // splits of a kv head's rows
+  static constexpr int kShareRows = 128;  // cache rows per chunk; splits take chunks round robin
+  static constexpr int kWindowRows = 12;  // rows that a position sees, including its own; 0: all
   static constexpr float kScale = 0x1.6a09e6p-02f;  // 0.35355339059327373
-  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, bound of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
   static constexpr bool kNormUnitOffset = true;  // times 1 + weight
   static constexpr bool kWholeNorm = false;  // one of all of q and one of all of k
@@ -131,14 +131,14 @@ struct AttnKind1 {
 //   L{i}.kv[a,pos,1,0:32] = KV_APPEND(L{i}.qkv[192+a*32:192+(a+1)*32])
 struct AttnKind2 {
   static constexpr int kUnits = 2;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 6;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 6;  // added in each layer
   static constexpr int kTasks = 2;  // producers of L{i}.attn
-  static constexpr int kSplits = 1;  // of a kv head's rows
-  static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
-  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
+  static constexpr int kSplits = 1;  // splits of a kv head's rows
+  static constexpr int kShareRows = 128;  // cache rows per chunk; splits take chunks round robin
+  static constexpr int kWindowRows = 0;  // rows that a position sees, including its own; 0: all
   static constexpr float kScale = 0x1.6a09e6p-02f;  // 0.35355339059327373
-  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, bound of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
   static constexpr bool kNormUnitOffset = true;  // times 1 + weight
   static constexpr bool kWholeNorm = false;  // one of all of q and one of all of k
@@ -154,13 +154,13 @@ struct AttnKind2 {
 //   L{i}.o[a:b] = GEMV_TILE(L{i}.attn[0:128], L{i}.o.weight[a:b,0:128])
 struct O {
   static constexpr int kRows = 60;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 128;
-  static constexpr int kRotation = 13;  // of the SMs against the work
-  static constexpr int kRotationStep = 1;  // more, from layer to layer
+  static constexpr int kRotation = 13;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 1;  // added in each layer
   static constexpr int kTasks = 8;  // producers of L{i}.o
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -179,13 +179,13 @@ struct AttnAdd {
 //   L{i}.act[a/2:b/2] = GELU_TANH_MUL(%y)
 struct GateUp {
   static constexpr int kRows = 176;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 60;
-  static constexpr int kRotation = 4;  // of the SMs against the work
-  static constexpr int kRotationStep = 5;  // more, from layer to layer
+  static constexpr int kRotation = 4;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 5;  // added in each layer
   static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -193,13 +193,13 @@ struct GateUp {
 //   L{i}.down[a:b] = GEMV_TILE(L{i}.act[0:88], L{i}.down.weight[a:b,0:88])
 struct Down {
   static constexpr int kRows = 60;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 88;
-  static constexpr int kRotation = 2;  // of the SMs against the work
-  static constexpr int kRotationStep = 1;  // more, from layer to layer
+  static constexpr int kRotation = 2;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 1;  // added in each layer
   static constexpr int kTasks = 8;  // producers of L{i}.down
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -228,13 +228,13 @@ struct Hidden {
 //   best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
 struct LmHead {
   static constexpr int kRows = 223;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 60;
-  static constexpr int kRotation = 8;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 8;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 }  // namespace amk

@@ -10,17 +10,17 @@ namespace amk {
 
 // ---- the machine and the ring ----------------------------------------------------------------
 constexpr int kSMs = 132;  // thread blocks, one per SM
-constexpr int kTokens = 1;  // of a pass
-constexpr int kSequences = 1;  // that they are of: rows of one, or a row of each
+constexpr int kTokens = 1;  // tokens of a pass
+constexpr int kSequences = 1;  // sequences of a pass: rows of one, or a row of each
 constexpr unsigned kSharedLimit = 232448;  // bytes of shared memory a block may use
 constexpr int kSlotBytes = 16384;  // one chunk of the ring
 constexpr unsigned kMaxRingSlots = 14;  // upper bound; the scratch takes its part
-constexpr unsigned kInFlight = 3;  // chunks on their way at once
-constexpr unsigned kRunAhead = 8;  // chunks asked into L2 ahead of the ring
-constexpr unsigned kPace = 700;  // cycles between two such requests
-constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are on their way, 0: never
-constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
-constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
+constexpr unsigned kInFlight = 3;  // chunks in flight
+constexpr unsigned kRunAhead = 8;  // chunks prefetched into L2 ahead of the ring
+constexpr unsigned kPace = 700;  // cycles between two prefetches
+constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are in flight; 0: never
+constexpr unsigned kInFlightStocked = 1;  // chunks in flight then
+constexpr int kMostPromptTokens = 512;  // tokens of a pass over a prompt
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
@@ -31,7 +31,7 @@ constexpr int kTraceStride = 512;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
-constexpr int kAngleTables = 1;  // of cos and sin
+constexpr int kAngleTables = 1;  // tables of cos and sin
 constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -57,9 +57,9 @@ constexpr StageNumber kShortStages[]{  // short
 //   residual[a:b], L00.x[a:b] = ADD(%e, positions.weight[pos,a:b])
 struct Embed {
   static constexpr int kRows = 128;
-  static constexpr int kGrain = 8;  // rows that stay together
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kGrain = 8;  // rows per grain
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 16;  // producers of L00.x
   static constexpr int kPositions = 128;  // rows of the table
   static constexpr int kPositionOffset = 0;  // its row for position 0
@@ -73,13 +73,13 @@ struct Embed {
 //   L{i}.qkv[a:b] = ADD(%y, L{i}.qkv.bias[a:b])
 struct Qkv {
   static constexpr int kRows = 384;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 128;
-  static constexpr int kRotation = 1;  // of the SMs against the work
-  static constexpr int kRotationStep = 1;  // more, from layer to layer
+  static constexpr int kRotation = 1;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 1;  // added in each layer
   static constexpr int kTasks = 48;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -91,14 +91,14 @@ struct Qkv {
 //   L{i}.kv[a,pos,1,0:32] = KV_APPEND(L{i}.qkv[256+a*32:256+(a+1)*32])
 struct Attn {
   static constexpr int kUnits = 4;
-  static constexpr int kRotation = 23;  // of the SMs against the work
-  static constexpr int kRotationStep = 23;  // more, from layer to layer
+  static constexpr int kRotation = 23;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 23;  // added in each layer
   static constexpr int kTasks = 4;  // producers of L{i}.attn
-  static constexpr int kSplits = 1;  // of a kv head's rows
-  static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
-  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
+  static constexpr int kSplits = 1;  // splits of a kv head's rows
+  static constexpr int kShareRows = 128;  // cache rows per chunk; splits take chunks round robin
+  static constexpr int kWindowRows = 0;  // rows that a position sees, including its own; 0: all
   static constexpr float kScale = 0x1.6a09e6p-03f;  // 0.17677669529663687
-  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, bound of scaled scores; 0: none
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -108,13 +108,13 @@ struct Attn {
 //   residual[a:b], L{i}.h[a:b] = ADD(residual[a:b], %z)
 struct O {
   static constexpr int kRows = 128;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 128;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 16;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -126,13 +126,13 @@ struct O {
 //   L{i}.act[a:b] = GELU_TANH(%z)
 struct Up {
   static constexpr int kRows = 512;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 128;
-  static constexpr int kRotation = 25;  // of the SMs against the work
-  static constexpr int kRotationStep = 1;  // more, from layer to layer
+  static constexpr int kRotation = 25;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 1;  // added in each layer
   static constexpr int kTasks = 64;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -142,13 +142,13 @@ struct Up {
 //   residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %z)
 struct Down {
   static constexpr int kRows = 128;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 512;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 16;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -169,13 +169,13 @@ struct Hidden {
 //   best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
 struct LmHead {
   static constexpr int kRows = 512;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 128;
-  static constexpr int kRotation = 30;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 30;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 }  // namespace amk

@@ -10,17 +10,17 @@ namespace amk {
 
 // ---- the machine and the ring ----------------------------------------------------------------
 constexpr int kSMs = 40;  // thread blocks, one per SM
-constexpr int kTokens = 1;  // of a pass
-constexpr int kSequences = 1;  // that they are of: rows of one, or a row of each
+constexpr int kTokens = 1;  // tokens of a pass
+constexpr int kSequences = 1;  // sequences of a pass: rows of one, or a row of each
 constexpr unsigned kSharedLimit = 65536;  // bytes of shared memory a block may use
 constexpr int kSlotBytes = 16384;  // one chunk of the ring
 constexpr unsigned kMaxRingSlots = 4;  // upper bound; the scratch takes its part
-constexpr unsigned kInFlight = 3;  // chunks on their way at once
-constexpr unsigned kRunAhead = 8;  // chunks asked into L2 ahead of the ring
-constexpr unsigned kPace = 800;  // cycles between two such requests
-constexpr unsigned kStock = 0;  // chunks in the ring from which fewer are on their way, 0: never
-constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
-constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
+constexpr unsigned kInFlight = 3;  // chunks in flight
+constexpr unsigned kRunAhead = 8;  // chunks prefetched into L2 ahead of the ring
+constexpr unsigned kPace = 800;  // cycles between two prefetches
+constexpr unsigned kStock = 0;  // chunks in the ring from which fewer are in flight; 0: never
+constexpr unsigned kInFlightStocked = 1;  // chunks in flight then
+constexpr int kMostPromptTokens = 512;  // tokens of a pass over a prompt
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
@@ -31,7 +31,7 @@ constexpr int kTraceStride = 288;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
-constexpr int kAngleTables = 1;  // of cos and sin
+constexpr int kAngleTables = 1;  // tables of cos and sin
 constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -63,9 +63,9 @@ constexpr StageNumber kLongStages[]{  // long
 //   residual[a:b], L00.x[a:b] = EMBED(token[0], embed.weight[0:512,a:b], embeddings[a:b])
 struct Embed {
   static constexpr int kRows = 64;
-  static constexpr int kGrain = 8;  // rows that stay together
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kGrain = 8;  // rows per grain
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 8;  // producers of L00.x
 };
 
@@ -76,13 +76,13 @@ struct Embed {
 //   L{i}.qkv[a:b] = ROPE(%y, rope.inv_freq[0:8]) head_dim=16 order=1 first=a limit=96 pos=pos
 struct Qkv {
   static constexpr int kRows = 128;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 64;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 1;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 1;  // added in each layer
   static constexpr int kTasks = 16;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -94,14 +94,14 @@ struct Qkv {
 //   L{i}.kv[a,pos,1,0:16] = KV_APPEND(L{i}.qkv[96+a*16:96+(a+1)*16])
 struct ShortAttn {
   static constexpr int kUnits = 2;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 9;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 9;  // added in each layer
   static constexpr int kTasks = 2;  // producers of L{i}.attn
-  static constexpr int kSplits = 1;  // of a kv head's rows
-  static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
-  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
+  static constexpr int kSplits = 1;  // splits of a kv head's rows
+  static constexpr int kShareRows = 128;  // cache rows per chunk; splits take chunks round robin
+  static constexpr int kWindowRows = 0;  // rows that a position sees, including its own; 0: all
   static constexpr float kScale = 0x1p-02f;  // 0.25
-  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, bound of scaled scores; 0: none
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -116,14 +116,14 @@ struct ShortAttn {
 //       KV_APPEND(L{i}.qkv[96+a/4*16:96+(a/4+1)*16])
 struct LongPart {
   static constexpr int kUnits = 8;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 9;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 9;  // added in each layer
   static constexpr int kTasks = 8;  // producers of L{i}.part
-  static constexpr int kSplits = 4;  // of a kv head's rows
-  static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
-  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
+  static constexpr int kSplits = 4;  // splits of a kv head's rows
+  static constexpr int kShareRows = 128;  // cache rows per chunk; splits take chunks round robin
+  static constexpr int kWindowRows = 0;  // rows that a position sees, including its own; 0: all
   static constexpr float kScale = 0x1p-02f;  // 0.25
-  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, bound of scaled scores; 0: none
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -132,8 +132,8 @@ struct LongPart {
 //       L{i}.part[a/4*4:(a/4+1)*4,a/2%2,16:18]) splits=4
 struct LongAttn {
   static constexpr int kUnits = 8;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 8;  // producers of L{i}.attn
   static constexpr int kSplits = 4;
   static constexpr int kWidth = 8;  // elements of a unit
@@ -145,13 +145,13 @@ struct LongAttn {
 //   residual[a:b], L{i}.h[a:b] = ADD(residual[a:b], %y)
 struct O {
   static constexpr int kRows = 64;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 64;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 8;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -161,13 +161,13 @@ struct O {
 //   L{i}.act[a/2:b/2] = SILU_MUL(%y)
 struct GateUp {
   static constexpr int kRows = 352;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 64;
-  static constexpr int kRotation = 3;  // of the SMs against the work
-  static constexpr int kRotationStep = 3;  // more, from layer to layer
+  static constexpr int kRotation = 3;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 3;  // added in each layer
   static constexpr int kTasks = 40;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -176,13 +176,13 @@ struct GateUp {
 //   residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %y)
 struct Down {
   static constexpr int kRows = 64;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 176;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 8;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -202,13 +202,13 @@ struct Hidden {
 //   best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
 struct LmHead {
   static constexpr int kRows = 512;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 64;
-  static constexpr int kRotation = 3;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 3;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 40;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 }  // namespace amk

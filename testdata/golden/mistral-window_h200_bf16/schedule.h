@@ -10,17 +10,17 @@ namespace amk {
 
 // ---- the machine and the ring ----------------------------------------------------------------
 constexpr int kSMs = 132;  // thread blocks, one per SM
-constexpr int kTokens = 1;  // of a pass
-constexpr int kSequences = 1;  // that they are of: rows of one, or a row of each
+constexpr int kTokens = 1;  // tokens of a pass
+constexpr int kSequences = 1;  // sequences of a pass: rows of one, or a row of each
 constexpr unsigned kSharedLimit = 232448;  // bytes of shared memory a block may use
 constexpr int kSlotBytes = 4096;  // one chunk of the ring
 constexpr unsigned kMaxRingSlots = 56;  // upper bound; the scratch takes its part
-constexpr unsigned kInFlight = 3;  // chunks on their way at once
-constexpr unsigned kRunAhead = 8;  // chunks asked into L2 ahead of the ring
-constexpr unsigned kPace = 700;  // cycles between two such requests
-constexpr unsigned kStock = 25;  // chunks in the ring from which fewer are on their way, 0: never
-constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
-constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
+constexpr unsigned kInFlight = 3;  // chunks in flight
+constexpr unsigned kRunAhead = 8;  // chunks prefetched into L2 ahead of the ring
+constexpr unsigned kPace = 700;  // cycles between two prefetches
+constexpr unsigned kStock = 25;  // chunks in the ring from which fewer are in flight; 0: never
+constexpr unsigned kInFlightStocked = 1;  // chunks in flight then
+constexpr int kMostPromptTokens = 512;  // tokens of a pass over a prompt
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
@@ -31,7 +31,7 @@ constexpr int kTraceStride = 816;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
-constexpr int kAngleTables = 1;  // of cos and sin
+constexpr int kAngleTables = 1;  // tables of cos and sin
 constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -63,9 +63,9 @@ constexpr StageNumber kLongStages[]{  // long
 //   residual[a:b], L00.x[a:b] = EMBED(token[0], embed.weight[0:223,a:b], embeddings[a:b])
 struct Embed {
   static constexpr int kRows = 64;
-  static constexpr int kGrain = 8;  // rows that stay together
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kGrain = 8;  // rows per grain
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 8;  // producers of L00.x
 };
 
@@ -76,13 +76,13 @@ struct Embed {
 //   L{i}.qkv[a:b] = ROPE(%y, rope.inv_freq[0:16]) head_dim=32 order=1 first=a limit=320 pos=pos
 struct Qkv {
   static constexpr int kRows = 384;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 64;
-  static constexpr int kRotation = 2;  // of the SMs against the work
-  static constexpr int kRotationStep = 2;  // more, from layer to layer
+  static constexpr int kRotation = 2;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 2;  // added in each layer
   static constexpr int kTasks = 48;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -95,14 +95,14 @@ struct Qkv {
 //   L{i}.kv[a,pos,1,0:32] = KV_APPEND(L{i}.qkv[320+a*32:320+(a+1)*32])
 struct ShortAttn {
   static constexpr int kUnits = 2;
-  static constexpr int kRotation = 6;  // of the SMs against the work
-  static constexpr int kRotationStep = 13;  // more, from layer to layer
+  static constexpr int kRotation = 6;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 13;  // added in each layer
   static constexpr int kTasks = 2;  // producers of L{i}.attn
-  static constexpr int kSplits = 1;  // of a kv head's rows
-  static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
-  static constexpr int kWindowRows = 72;  // that a position sees, its own among them; 0: all
+  static constexpr int kSplits = 1;  // splits of a kv head's rows
+  static constexpr int kShareRows = 32;  // cache rows per chunk; splits take chunks round robin
+  static constexpr int kWindowRows = 72;  // rows that a position sees, including its own; 0: all
   static constexpr float kScale = 0x1.6a09e6p-03f;  // 0.17677669529663687
-  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, bound of scaled scores; 0: none
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -118,14 +118,14 @@ struct ShortAttn {
 //       KV_APPEND(L{i}.qkv[320+a/3*32:320+(a/3+1)*32])
 struct LongPart {
   static constexpr int kUnits = 6;
-  static constexpr int kRotation = 24;  // of the SMs against the work
-  static constexpr int kRotationStep = 19;  // more, from layer to layer
+  static constexpr int kRotation = 24;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 19;  // added in each layer
   static constexpr int kTasks = 6;  // producers of L{i}.part
-  static constexpr int kSplits = 3;  // of a kv head's rows
-  static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
-  static constexpr int kWindowRows = 72;  // that a position sees, its own among them; 0: all
+  static constexpr int kSplits = 3;  // splits of a kv head's rows
+  static constexpr int kShareRows = 32;  // cache rows per chunk; splits take chunks round robin
+  static constexpr int kWindowRows = 72;  // rows that a position sees, including its own; 0: all
   static constexpr float kScale = 0x1.6a09e6p-03f;  // 0.17677669529663687
-  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, bound of scaled scores; 0: none
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ struct LongPart {
 //       L{i}.part[a/16*3:(a/16+1)*3,a/4%4,32:34]) splits=3
 struct LongAttn {
   static constexpr int kUnits = 32;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 32;  // producers of L{i}.attn
   static constexpr int kSplits = 3;
   static constexpr int kWidth = 8;  // elements of a unit
@@ -147,13 +147,13 @@ struct LongAttn {
 //   residual[a:b], L{i}.h[a:b] = ADD(residual[a:b], %y)
 struct O {
   static constexpr int kRows = 64;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 256;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 8;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -163,13 +163,13 @@ struct O {
 //   L{i}.act[a/2:b/2] = SILU_MUL(%y)
 struct GateUp {
   static constexpr int kRows = 176;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 64;
-  static constexpr int kRotation = 2;  // of the SMs against the work
-  static constexpr int kRotationStep = 1;  // more, from layer to layer
+  static constexpr int kRotation = 2;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 1;  // added in each layer
   static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -178,13 +178,13 @@ struct GateUp {
 //   residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %y)
 struct Down {
   static constexpr int kRows = 64;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 88;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 8;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -204,13 +204,13 @@ struct Hidden {
 //   best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
 struct LmHead {
   static constexpr int kRows = 223;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 64;
-  static constexpr int kRotation = 22;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 22;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 }  // namespace amk

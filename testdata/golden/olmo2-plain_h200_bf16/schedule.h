@@ -10,17 +10,17 @@ namespace amk {
 
 // ---- the machine and the ring ----------------------------------------------------------------
 constexpr int kSMs = 132;  // thread blocks, one per SM
-constexpr int kTokens = 1;  // of a pass
-constexpr int kSequences = 1;  // that they are of: rows of one, or a row of each
+constexpr int kTokens = 1;  // tokens of a pass
+constexpr int kSequences = 1;  // sequences of a pass: rows of one, or a row of each
 constexpr unsigned kSharedLimit = 232448;  // bytes of shared memory a block may use
 constexpr int kSlotBytes = 16384;  // one chunk of the ring
 constexpr unsigned kMaxRingSlots = 14;  // upper bound; the scratch takes its part
-constexpr unsigned kInFlight = 3;  // chunks on their way at once
-constexpr unsigned kRunAhead = 8;  // chunks asked into L2 ahead of the ring
-constexpr unsigned kPace = 700;  // cycles between two such requests
-constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are on their way, 0: never
-constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
-constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
+constexpr unsigned kInFlight = 3;  // chunks in flight
+constexpr unsigned kRunAhead = 8;  // chunks prefetched into L2 ahead of the ring
+constexpr unsigned kPace = 700;  // cycles between two prefetches
+constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are in flight; 0: never
+constexpr unsigned kInFlightStocked = 1;  // chunks in flight then
+constexpr int kMostPromptTokens = 512;  // tokens of a pass over a prompt
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
@@ -31,7 +31,7 @@ constexpr int kTraceStride = 132;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 48;  // most rows of the residual that an SM owns, floats
-constexpr int kAngleTables = 1;  // of cos and sin
+constexpr int kAngleTables = 1;  // tables of cos and sin
 constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -65,13 +65,13 @@ struct Embed {
 //   L{i}.qkv[a:b] = GEMV_TILE(x[sm,0:48], L{i}.qkv.weight[a:b,0:48])
 struct Qkv {
   static constexpr int kRows = 96;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 48;
-  static constexpr int kRotation = 1;  // of the SMs against the work
-  static constexpr int kRotationStep = 1;  // more, from layer to layer
+  static constexpr int kRotation = 1;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 1;  // added in each layer
   static constexpr int kTasks = 12;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -89,14 +89,14 @@ struct Qkv {
 //   L{i}.kv[a,pos,1,0:12] = KV_APPEND(L{i}.qkv[72+a*12:72+(a+1)*12])
 struct Attn {
   static constexpr int kUnits = 2;
-  static constexpr int kRotation = 20;  // of the SMs against the work
-  static constexpr int kRotationStep = 42;  // more, from layer to layer
+  static constexpr int kRotation = 20;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 42;  // added in each layer
   static constexpr int kTasks = 2;  // producers of L{i}.attn
-  static constexpr int kSplits = 1;  // of a kv head's rows
-  static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
-  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
+  static constexpr int kSplits = 1;  // splits of a kv head's rows
+  static constexpr int kShareRows = 128;  // cache rows per chunk; splits take chunks round robin
+  static constexpr int kWindowRows = 0;  // rows that a position sees, including its own; 0: all
   static constexpr float kScale = 0x1.279a74p-02f;  // 0.2886751345948129
-  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, bound of scaled scores; 0: none
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05, of the norms of q and k
   static constexpr bool kNormUnitOffset = false;  // times 1 + weight
   static constexpr bool kWholeNorm = true;  // one of all of q and one of all of k
@@ -112,13 +112,13 @@ struct Attn {
 //   L{i}.o[a:b] = GEMV_TILE(L{i}.attn[0:48], L{i}.o.weight[a:b,0:48])
 struct O {
   static constexpr int kRows = 48;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 48;
-  static constexpr int kRotation = 7;  // of the SMs against the work
-  static constexpr int kRotationStep = 4;  // more, from layer to layer
+  static constexpr int kRotation = 7;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 4;  // added in each layer
   static constexpr int kTasks = 6;  // producers of L{i}.o
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -136,13 +136,13 @@ struct AttnAdd {
 //   L{i}.act[a/2:b/2] = SILU_MUL(%y)
 struct GateUp {
   static constexpr int kRows = 176;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 48;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 2;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 2;  // added in each layer
   static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -150,13 +150,13 @@ struct GateUp {
 //   L{i}.down[a:b] = GEMV_TILE(L{i}.act[0:88], L{i}.down.weight[a:b,0:88])
 struct Down {
   static constexpr int kRows = 48;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 88;
-  static constexpr int kRotation = 21;  // of the SMs against the work
-  static constexpr int kRotationStep = 5;  // more, from layer to layer
+  static constexpr int kRotation = 21;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 5;  // added in each layer
   static constexpr int kTasks = 6;  // producers of L{i}.down
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -185,13 +185,13 @@ struct Hidden {
 //   best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
 struct LmHead {
   static constexpr int kRows = 223;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 48;
-  static constexpr int kRotation = 2;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 2;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 }  // namespace amk

@@ -10,17 +10,17 @@ namespace amk {
 
 // ---- the machine and the ring ----------------------------------------------------------------
 constexpr int kSMs = 132;  // thread blocks, one per SM
-constexpr int kTokens = 4;  // of a pass
-constexpr int kSequences = 4;  // that they are of: rows of one, or a row of each
+constexpr int kTokens = 4;  // tokens of a pass
+constexpr int kSequences = 4;  // sequences of a pass: rows of one, or a row of each
 constexpr unsigned kSharedLimit = 232448;  // bytes of shared memory a block may use
 constexpr int kSlotBytes = 16384;  // one chunk of the ring
 constexpr unsigned kMaxRingSlots = 14;  // upper bound; the scratch takes its part
-constexpr unsigned kInFlight = 3;  // chunks on their way at once
-constexpr unsigned kRunAhead = 8;  // chunks asked into L2 ahead of the ring
-constexpr unsigned kPace = 700;  // cycles between two such requests
-constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are on their way, 0: never
-constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
-constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
+constexpr unsigned kInFlight = 3;  // chunks in flight
+constexpr unsigned kRunAhead = 8;  // chunks prefetched into L2 ahead of the ring
+constexpr unsigned kPace = 700;  // cycles between two prefetches
+constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are in flight; 0: never
+constexpr unsigned kInFlightStocked = 1;  // chunks in flight then
+constexpr int kMostPromptTokens = 512;  // tokens of a pass over a prompt
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
@@ -31,7 +31,7 @@ constexpr int kTraceStride = 4608;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
-constexpr int kAngleTables = 1;  // of cos and sin
+constexpr int kAngleTables = 1;  // tables of cos and sin
 constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -58,9 +58,9 @@ constexpr StageNumber kLongStages[]{  // long
 //   residual[a:b], L00.x[a:b] = EMBED(token[0], embed.weight[0:223,a:b], embeddings[a:b])
 struct Embed {
   static constexpr int kRows = 80;
-  static constexpr int kGrain = 8;  // rows that stay together
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kGrain = 8;  // rows per grain
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 10;  // producers of L00.x
 };
 
@@ -71,13 +71,13 @@ struct Embed {
 //   L{i}.qkv[a:b] = ROPE(%y, rope.inv_freq[0:8]) head_dim=16 order=1 first=a limit=96 pos=pos
 struct Qkv {
   static constexpr int kRows = 128;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 80;
-  static constexpr int kRotation = 7;  // of the SMs against the work
-  static constexpr int kRotationStep = 7;  // more, from layer to layer
+  static constexpr int kRotation = 7;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 7;  // added in each layer
   static constexpr int kTasks = 16;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -92,14 +92,14 @@ struct Qkv {
 //       KV_APPEND(L{i}.qkv[96+a/16*16:96+(a/16+1)*16])
 struct Part {
   static constexpr int kUnits = 128;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 2;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 2;  // added in each layer
   static constexpr int kTasks = 128;  // producers of L{i}.part
-  static constexpr int kSplits = 16;  // of a kv head's rows
-  static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
-  static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
+  static constexpr int kSplits = 16;  // splits of a kv head's rows
+  static constexpr int kShareRows = 128;  // cache rows per chunk; splits take chunks round robin
+  static constexpr int kWindowRows = 0;  // rows that a position sees, including its own; 0: all
   static constexpr float kScale = 0x1p-02f;  // 0.25
-  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, of scaled scores; 0: none
+  static constexpr float kScoreCap = 0x0p+00f;  // 0.0, bound of scaled scores; 0: none
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -110,8 +110,8 @@ struct Part {
 //       splits=16
 struct Attn {
   static constexpr int kUnits = 32;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 32;  // producers of L{i}.attn
   static constexpr int kSplits = 16;
   static constexpr int kWidth = 8;  // elements of a unit
@@ -123,13 +123,13 @@ struct Attn {
 //   residual[a:b], L{i}.h[a:b] = ADD(residual[a:b], %y)
 struct O {
   static constexpr int kRows = 80;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 64;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 10;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -139,13 +139,13 @@ struct O {
 //   L{i}.act[a/2:b/2] = SILU_MUL(%y)
 struct GateUp {
   static constexpr int kRows = 176;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 80;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 5;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 5;  // added in each layer
   static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -154,13 +154,13 @@ struct GateUp {
 //   residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %y)
 struct Down {
   static constexpr int kRows = 80;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 88;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 0;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 10;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -180,13 +180,13 @@ struct Hidden {
 //   best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
 struct LmHead {
   static constexpr int kRows = 223;
-  static constexpr int kGrain = 8;  // rows that stay together
+  static constexpr int kGrain = 8;  // rows per grain
   static constexpr int kColumns = 80;
-  static constexpr int kRotation = 40;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 40;  // SMs by which the work is shifted
+  static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
-  static constexpr int kWarps = 8;  // that share a tile
+  static constexpr int kWarps = 8;  // warps that share a tile
 };
 
 }  // namespace amk
