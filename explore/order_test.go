@@ -16,7 +16,7 @@ func TestMemoryModel(t *testing.T) {
 	t.Parallel()
 	flags, programs := []string{"-O1", "-Wall", "-Wextra", "-Werror"}, 1000
 	if !testing.Short() {
-		flags = append(flags, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover")
+		flags = append(flags, "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover")
 	}
 	if os.Getenv("AMKC_LONG") != "" {
 		programs = 200_000
