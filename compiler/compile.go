@@ -240,11 +240,9 @@ func newManifest(l *Scheduled, o *BuildOptions, files map[string][]byte) (*codeg
 	if err != nil {
 		return nil, err
 	}
-	amkc := version.Get()
 	m := &codegen.Manifest{
-		Format: host.ManifestFormat,
-		Compiler: codegen.Compiler{Version: amkc.Version, Commit: amkc.Source(), IR: ir.Version,
-			RuntimeABI: codegen.RuntimeABI},
+		Format:   host.ManifestFormat,
+		Compiler: thisCompiler(),
 		Source: codegen.Source{Checkpoint: digests.checkpoint, Options: o.Stated, RandomSeed: o.RandomSeed,
 			AssumeInert: o.AssumeInert, Weights: o.Formats.Texts()},
 		Facts:   facts,
@@ -258,6 +256,13 @@ func newManifest(l *Scheduled, o *BuildOptions, files map[string][]byte) (*codeg
 		m.Files[name] = codegen.Digest(text)
 	}
 	return m, nil
+}
+
+// thisCompiler is what the manifest says of this amkc.
+func thisCompiler() codegen.Compiler {
+	amkc := version.Get()
+	return codegen.Compiler{Version: amkc.Version, Commit: amkc.Source(), IR: ir.Version,
+		RuntimeABI: codegen.RuntimeABI}
 }
 
 // readmeFile ends with what the manifest says of the origin of the build.

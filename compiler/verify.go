@@ -18,7 +18,6 @@ import (
 	"amkc/codegen"
 	"amkc/compiler/builddir"
 	"amkc/compiler/diff"
-	"amkc/compiler/version"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
@@ -74,10 +73,12 @@ func Verify(dir string, tell progress.Func) (*Verification, error) {
 		return nil, err
 	}
 	v := &Verification{tell: tell}
-	if this := version.Get().Version; m.Compiler.Version != this {
+	this := thisCompiler()
+	if m.Compiler.Version != this.Version || m.Compiler.Commit != this.Commit && m.Compiler.Commit != "" &&
+		this.Commit != "" {
 		v.writer = "amkc " + m.Compiler.Text()
 		v.Findings.Add(diag.Warningf(codeOtherAmkc, dir, "the build was written by %s, and this is amkc %s", v.writer,
-			this).With("this amkc can say whether files have their digests, and whether it proves the program",
+			this.Text()).With("this amkc can say whether files have their digests, and whether it proves the program",
 			"only the other one can say whether the files are what it emits for the program"))
 	}
 	eachFile(m, func(name, digest string, size int64) bool {

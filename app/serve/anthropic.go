@@ -242,6 +242,9 @@ func (s *Server) blocks(left map[string]value) ([]jinja.Value, error) {
 			}
 		}
 		content, _ := m.Get("content")
+		if list, ok := content.(*jinja.List); ok && len(list.Items()) == 0 {
+			return nil, invalid(at+".content", "%s.content has no blocks; want a string or at least one block", at)
+		}
 		if err := t.blocks(at+".content", role, content); err != nil {
 			return nil, err
 		}

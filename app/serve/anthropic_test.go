@@ -361,6 +361,8 @@ func TestMessageRefusals(t *testing.T) {
 			"messages[0].name is not supported"},
 		{`"max_tokens": 9, "messages": [{"role": "user"}]`, "messages[0].content is not as expected"},
 		{one(`7`), "messages[0].content is not as expected; want a string or a list of content blocks"},
+		{one(`[]`), "messages[0].content has no blocks"},
+		{`"max_tokens": 9, "messages": [{"role": "assistant", "content": []}]`, "messages[0].content has no blocks"},
 		{one(`[7]`), "messages[0].content[0] is not an object"},
 		{one(`[{"text": "a"}]`), `messages[0].content[0] is of type ""`},
 		{one(`[{"type": "text"}]`), "messages[0].content[0].text is not a string"},

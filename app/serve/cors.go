@@ -3,9 +3,11 @@ package serve
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // AnyOrigin allows pages of all origins.
@@ -20,14 +22,24 @@ func ParseOrigin(text string) (string, error) {
 	if err != nil || u.Scheme == "" || u.Hostname() == "" || (url.URL{Scheme: u.Scheme, Host: u.Host}) != *u {
 		return "", errors.New("want an origin, as https://app.example or http://localhost:3000, or *")
 	}
-	origin := strings.ToLower(u.Scheme + "://" + u.Host)
-	for scheme, port := range map[string]string{"http": ":80", "https": ":443"} {
-		if strings.HasPrefix(origin, scheme+"://") {
-			origin = strings.TrimSuffix(origin, port)
+	host, scheme := strings.ToLower(u.Hostname()), strings.ToLower(u.Scheme)
+	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return "", errors.New("want the name of the host in ASCII, as browsers send it: xn--...")
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if host = ip.String(); ip.Is6() {
+			host = "[" + host + "]"
 		}
 	}
-	return origin, nil
+	port := strings.TrimLeft(u.Port(), "0")
+	if port == "" || port == defaultPorts[scheme] {
+		return scheme + "://" + host, nil
+	}
+	return scheme + "://" + host + ":" + port, nil
 }
+
+// defaultPorts are those that browsers leave out of an origin.
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
 // allowOrigin tells the browser of a page of an allowed origin that the page may read the answer. Without it browsers
 // keep answers from pages of other origins.

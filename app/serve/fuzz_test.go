@@ -39,6 +39,7 @@ func FuzzMessages(f *testing.F) {
 			"name": "f", "disable_parallel_tool_use": true}, "stream": true}`,
 		`{"max_tokens": 9, "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b "}],
 			"thinking": {"type": "enabled", "budget_tokens": 1024, "display": "summarized"}, "min_tokens": 3}`,
+		`{"max_tokens": 5, "messages": [{"role": "assistant", "content": []}]}`,
 		`{"max_tokens": 9, "messages": [{"role": "user", "content": "a"}], "thinking": {"type": "disabled"},
 			"output_config": {"format": {"type": "json_schema", "schema": {"const": 1}}}, "stop_token_ids": [5]}`,
 		`{"messages": [{"role": "user", "content": "a"}], "tools": [{"name": "f"}], "tool_choice": {"type": "any"}}`,

@@ -120,7 +120,8 @@ func (f *compileFlags) run(c *call) error {
 }
 
 // notRecorded are flags that change nothing of a build.
-var notRecorded = []string{"out", "no-build", "dump-ir", "check", "time-passes", "json", "quiet", "verbose", "strict"}
+var notRecorded = []string{"out", "no-build", "dump-ir", "check", "time-passes", "json", "quiet", "verbose", "strict",
+	"color", "progress", "all-errors"}
 
 // statedOptions are the flags of the command line that a build depends on, as --name=value in the order of their names.
 // Of the path of a file it has the last element alone: the others say nothing about the build.
@@ -135,6 +136,7 @@ func statedOptions(c *call) (out []string) {
 		}
 		out = append(out, printable.Clip(fmt.Sprintf("--%s=%s", f.Name, value)))
 	})
+	slices.Sort(out)
 	return out
 }
 

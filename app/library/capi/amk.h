@@ -137,11 +137,12 @@ typedef struct amk_options {
   const double *biases;    /* ... a number each; -INFINITY: never chosen */
   size_t num_biases;
   const char *schema; /* a JSON schema that the text has to follow, with a 0 behind it, or "" for any
-                         object in JSON; NULL: any text. docs/serving.md says what is known of it */
+                         object in JSON; NULL: any text. docs/schemas.md says which are kept */
 } amk_options;
 
 /* Sets all options to those that choose the most probable token, with no limit but the positions.
- * `size` is sizeof(amk_options). Functions refuse options that were not set so. */
+ * `size` is sizeof(amk_options). Functions refuse options that were not set so, and those of a later
+ * header. Later versions may add fields at the end, and take this size too. */
 int amk_default_options(amk_options *options, size_t size, char **error);
 
 /* Sets temperature, top_k, top_p, min_p and repetition_penalty as generation_config.json of the

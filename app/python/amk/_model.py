@@ -104,7 +104,8 @@ class Model:
     def chat(self, messages: Sequence[Message], **fields: Any) -> list[int]:
         """The prompt, as ids, that the model's chat template makes of messages, each a dict with role and content.
 
-        fields are what goes with them: tools, documents, add_generation_prompt, and chat_template_kwargs.
+        fields are what goes with them: tools, documents, add_generation_prompt, continue_final_message, and
+        chat_template_kwargs.
 
         >>> model.chat([{"role": "user", "content": "Hello"}])
         Traceback (most recent call last):
