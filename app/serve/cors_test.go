@@ -13,9 +13,9 @@ func TestParseOrigin(t *testing.T) {
 		"*": "*", "https://app.example": "https://app.example", "http://localhost:3000": "http://localhost:3000",
 		"HTTPS://App.Example:443": "https://app.example", "http://a:80": "http://a", "http://a:443": "http://a:443",
 		"http://[::1]:80": "http://[::1]", "app://obsidian.md": "app://obsidian.md",
-		"http://[0:0::1]:03000": "http://[::1]:3000", "https://bücher.example": "", "https://xn--b.example": "https://xn--b.example",
-		"http://127.0.0.1:8000": "http://127.0.0.1:8000",
-		"":                      "", "app.example": "", "https://": "", "https://a/": "", "https://a?b": "", "https://u@a": "", "null": "",
+		"http://[0:0::1]:03000": "http://[::1]:3000", "http://127.0.0.1:8000": "http://127.0.0.1:8000",
+		"https://bücher.example": "", "https://xn--b.example": "https://xn--b.example",
+		"": "", "app.example": "", "https://": "", "https://a/": "", "https://a?b": "", "https://u@a": "", "null": "",
 		"https://a#b": "", "https://:80": "", "*.example": "", "http://a b": "",
 	} {
 		got, err := ParseOrigin(text)
