@@ -67,8 +67,22 @@ func (c *compiler) within(d document, types []string) bool {
 	})
 }
 
-// resolved is what a schema that is but a reference, or an allOf of one, stands for.
+// resolved is what a schema that is but a reference, or an allOf of one, stands for. It is found once for each schema:
+// how often one is asked for is not bounded by the size of the whole.
 func (c *compiler) resolved(d document) document {
+	s, isObject := d.(*object)
+	if !isObject {
+		return d
+	}
+	to, there := c.stands[s]
+	if !there {
+		to = c.follow(s)
+		c.stands[s] = to
+	}
+	return to
+}
+
+func (c *compiler) follow(d document) document {
 	for range maxDepth {
 		s, isObject := d.(*object)
 		if !isObject {
@@ -76,6 +90,7 @@ func (c *compiler) resolved(d document) document {
 		}
 		if ref, there := s.values["$ref"]; there {
 			name, _ := ref.(string)
+			c.fuel -= 1 + len(name)
 			to, err := c.find(name)
 			if err != nil {
 				return nil
@@ -139,20 +154,30 @@ func (c *compiler) apart(a, b document, depth int) bool {
 			return !slices.ContainsFunc(list, func(d document) bool { return !c.apart(d, rest, depth+1) })
 		}
 	}
-	kinds, others := c.kinds(one), c.kinds(other)
+	these, those := c.traits(one), c.traits(other)
 	var common []string
-	for _, kind := range kinds {
-		if slices.Contains(others, kind) {
+	for _, kind := range these.kinds {
+		if slices.Contains(those.kinds, kind) {
 			common = append(common, kind)
 		}
 	}
-	values, hasValues := valuesOf(one)
-	otherValues, hasOther := valuesOf(other)
 	switch {
 	case len(common) == 0:
 		return true
-	case hasValues && hasOther:
-		return !slices.ContainsFunc(values, func(v string) bool { return slices.Contains(otherValues, v) })
+	case these.values != nil && those.values != nil:
+		fewer, more := these, those
+		if fewer.size > more.size {
+			fewer, more = more, fewer
+		}
+		if c.fuel -= fewer.size; c.fuel < 0 {
+			return false
+		}
+		for value := range fewer.values {
+			if more.values[value] {
+				return false
+			}
+		}
+		return true
 	case len(common) == 1 && common[0] == "object":
 		return c.objectsApart(one, other, depth) || c.objectsApart(other, one, depth)
 	}
@@ -161,14 +186,10 @@ func (c *compiler) apart(a, b document, depth int) bool {
 
 // objectsApart reports whether an object that is valid by one schema has to have a property that is not by another.
 func (c *compiler) objectsApart(one, other *object, depth int) bool {
-	required, err := names(one, "")
-	if err != nil {
-		return false
-	}
 	properties, _ := one.values["properties"].(*object)
 	others, _ := other.values["properties"].(*object)
-	for _, name := range required {
-		if c.fuel--; c.fuel < 0 {
+	for _, name := range c.traits(one).required {
+		if c.fuel -= 1 + len(name)/16; c.fuel < 0 {
 			return false
 		}
 		var value, otherValue document
@@ -222,13 +243,31 @@ func listed(s *object) ([]document, bool) {
 	return list, there
 }
 
-// valuesOf are those values in a form in which equal ones are equal.
-func valuesOf(s *object) (all []string, _ bool) {
-	list, has := listed(s)
-	for _, d := range list {
-		all = append(all, canonical(d))
+// traits are what is asked of a schema again and again, to tell it apart from others.
+type traits struct {
+	kinds    []string
+	required []string
+	values   map[string]bool // in a form in which equal ones are equal; nil where it does not say all of them
+	size     int             // of the values: what looking all of them up costs
+}
+
+// traits finds them, once for each schema.
+func (c *compiler) traits(s *object) *traits {
+	if t := c.told[s]; t != nil {
+		return t
 	}
-	return all, has
+	t := &traits{kinds: c.kinds(s)}
+	t.required, _ = names(s, "") // what is wrong with it is reported where the schema is compiled
+	if list, has := listed(s); has {
+		t.values = map[string]bool{}
+		for _, d := range list {
+			value := canonical(d)
+			t.values[value] = true
+			t.size += 1 + len(value)/16
+		}
+	}
+	c.told[s] = t
+	return t
 }
 
 func canonical(d document) string {

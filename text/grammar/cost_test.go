@@ -139,6 +139,19 @@ func TestConstraintsThatGrow(t *testing.T) {
 		"alternatives": {`{"oneOf": [` + many(30, func(i int) string {
 			return `{"anyOf": [` + many(60, func(k int) string { return fmt.Sprintf(`{"enum": [%d]}`, 100*i+k) }) + `]}`
 		}) + `]}`, TooLarge},
+		"values": {`{"$defs": {"e": {"enum": [` + many(4000, func(i int) string { return fmt.Sprint(10000 + i) }) + `]},
+			"f": {"enum": [` + many(4000, func(i int) string { return fmt.Sprint(20000 + i) }) + `]}},
+			"oneOf": [{"anyOf": [` + many(200, func(int) string { return `{"$ref": "#/$defs/e"}` }) + `]},
+			{"anyOf": [` + many(200, func(int) string { return `{"$ref": "#/$defs/f"}` }) + `]}]}`, TooLarge},
+		"kinds of values": {`{"$defs": {"e": {"enum": [` + many(9000, func(int) string { return "1" }) + `]},
+			"f": {"type": [` + many(2000, func(int) string { return `"string"` }) + `]}},
+			"oneOf": [{"anyOf": [` + many(300, func(int) string { return `{"$ref": "#/$defs/e"}` }) + `]},
+			{"anyOf": [` + many(300, func(int) string { return `{"$ref": "#/$defs/f"}` }) + `]}]}`, ""},
+		"required": {`{"$defs": {"e": {"type": "object", "required": [` +
+			many(5000, func(int) string { return `"a"` }) + `]}, "f": {"type": "object", "required": [` +
+			many(4000, func(int) string { return `"b"` }) + `]}},
+			"oneOf": [{"anyOf": [` + many(200, func(int) string { return `{"$ref": "#/$defs/e"}` }) + `]},
+			{"anyOf": [` + many(200, func(int) string { return `{"$ref": "#/$defs/f"}` }) + `]}]}`, Unsupported},
 	} {
 		var g *Grammar
 		var err error

@@ -72,12 +72,15 @@ type compiler struct {
 	made  map[string]int32 // rules of strings and numbers, by what they are of
 	fuel  int              // what may still be spent on these
 	depth int
+
+	stands map[*object]document // what resolved has found
+	told   map[*object]*traits  // and what traits has
 }
 
 func newCompiler(whole document) *compiler {
 	p := &program{places: slices.Clone(commonProgram.places), rules: slices.Clone(commonProgram.rules)}
 	return &compiler{builder: builder{p: p}, whole: whole, refs: map[string]int32{},
-		made: map[string]int32{}, fuel: maxFuel}
+		made: map[string]int32{}, fuel: maxFuel, stands: map[*object]document{}, told: map[*object]*traits{}}
 }
 
 // grammar ends the program: a text is what a rule describes, perhaps after a space.
