@@ -124,6 +124,12 @@ func TestConstraintsThatGrow(t *testing.T) {
 		"classes": {`{"pattern": "` + strings.ReplaceAll(many(4000, func(i int) string {
 			return fmt.Sprintf("[%c-%c]", 0x4000+i, 0x6000+2*i)
 		}), ",", "|") + `"}`, TooLarge},
+		"class": {`{"minLength": 5, "pattern": "[` + strings.ReplaceAll(many(20000, func(i int) string {
+			return string(rune(0x4000 + 2*i))
+		}), ",", "") + `]"}`, ""},
+		"class again": {`{"pattern": "^[` + strings.ReplaceAll(many(20000, func(i int) string {
+			return string(rune(0x4000 + 2*i))
+		}), ",", "") + `]{2000}$"}`, TooLarge},
 		"patterns": {`{"properties": {` + many(490, func(i int) string {
 			return fmt.Sprintf(`"p%d": {"pattern": "(a|b)*a(a|b){%d}$", "minLength": %d}`, i, 6+i%5, i)
 		}) + `}}`, TooLarge},

@@ -132,8 +132,10 @@ func newLanguages(sets [][]runeRange, fuel *int) *languages {
 	return l
 }
 
+// contains reports whether a character is in some ranges, which are in their order.
 func contains(set []runeRange, r rune) bool {
-	return slices.ContainsFunc(set, func(of runeRange) bool { return of.lo <= r && r <= of.hi })
+	n, found := slices.BinarySearchFunc(set, r, func(of runeRange, r rune) int { return cmp.Compare(of.lo, r) })
+	return found || n > 0 && r <= set[n-1].hi
 }
 
 // none and nothing are the first nodes.

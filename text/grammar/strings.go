@@ -433,6 +433,10 @@ func (c *compiler) spell(from int32, a *automaton, most, after int32) {
 				all = append(all, spellings(r, next)...)
 			}
 		}
+		if c.fuel -= len(all); c.fuel < 0 {
+			c.full = true
+			return
+		}
 		s.lead(at, all)
 		bytes := 0
 		for _, over := range c.p.places[at].spans {
