@@ -23,6 +23,10 @@ func (c *compiler) array(s *object, at string) (int32, error) {
 	switch {
 	case rest == noItem && (most < 0 || most > len(first)), rest == anyItem && len(first) > 0 && !bounded:
 		most = len(first)
+		if rest == anyItem && least > most {
+			return 0, &Error{at, Unsupported, fmt.Sprintf("wants at least %d items and says what the first %d are; want "+
+				"items or maxItems too, without which no others are written", least, most)}
+		}
 	}
 	if rest == anyItem {
 		rest = ruleValue
@@ -82,6 +86,10 @@ func (c *compiler) items(s *object, at string) (first []int32, rest int32, err e
 	list, others := "prefixItems", "items"
 	if _, isList := s.values["items"].([]document); isList {
 		list, others = "items", "additionalItems"
+		if _, both := s.values["prefixItems"]; both {
+			return nil, 0, &Error{at, Unsupported, "has prefixItems alongside a list in items, which is what " +
+				"prefixItems was before draft 2020-12; want one of them"}
+		}
 	}
 	if v, said := s.values[list]; said {
 		all, isList := v.([]document)

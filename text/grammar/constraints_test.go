@@ -396,7 +396,7 @@ func TestApart(t *testing.T) {
 // What cannot be kept of strings, numbers and combinations is refused by its place.
 func TestConstraintsThatAreRefused(t *testing.T) {
 	v := pieces(t, rand.New(rand.NewPCG(26, 1)))
-	for _, c := range [][2]string{
+	for _, c := range [][]string{ // a schema, a part of the message, and perhaps the code
 		{`{"type": "object", "oneOf": [true]}`, `# has oneOf alongside type`},
 		{`{"oneOf": [{"type": "integer"}, {"type": "number"}]}`, `#/oneOf has the schemas 0 and 1, which one value`},
 		{`{"oneOf": [{"properties": {"a": {"const": 1}}}, {"properties": {"a": {"const": 2}}}]}`,
@@ -437,16 +437,26 @@ func TestConstraintsThatAreRefused(t *testing.T) {
 			`#/patternProperties/^a~1 matches the property`},
 		{`{"patternProperties": {"(": true}}`, `#/patternProperties/( has a ( that is not closed`},
 		{`{"patternProperties": {"a": {"not": 1}}}`, `#/patternProperties/a has the keyword "not"`},
-		{`{"patternProperties": {"a": true}, "required": ["b"]}`, `#/required has "b"`},
+		{`{"patternProperties": {"a": true}, "required": ["b"]}`,
+			`#/required has "b", which patternProperties does not match; want`, "unsupported_schema"},
+		{`{"patternProperties": {"a": true}, "required": ["b"], "additionalProperties": false}`,
+			`#/required has "b", which is not a property`, "schema_without_values"},
 		{`{"propertyNames": {"type": "integer"}}`, `#/propertyNames allows no strings`},
 		{`{"propertyNames": {"properties": {}}}`, `#/propertyNames has properties; want enum`},
 		{`{"propertyNames": {"enum": ["a"]}, "required": ["b"]}`, `#/required has "b"`},
 		{`{"prefixItems": {}}`, `#/prefixItems is not a list`},
+		{`{"prefixItems": [{"type": "string"}], "items": [{"type": "number"}]}`, `# has prefixItems alongside a list in`},
+		{`{"prefixItems": 5, "items": [{"type": "number"}]}`, `# has prefixItems alongside a list in`},
+		{`{"prefixItems": [true], "minItems": 2}`, `# wants at least 2 items and says what the first 1 are; want items`,
+			"unsupported_schema"},
 		{`{"prefixItems": [true], "items": false, "minItems": 2}`, `# wants at least 2 items, and at most 1`},
 	} {
 		_, err := Schema(v, []byte(c[0]))
 		var refused *Error
 		require.ErrorAs(t, err, &refused, c[0])
 		require.Contains(t, err.Error(), c[1], c[0])
+		if len(c) > 2 {
+			require.Equal(t, Kind(c[2]), refused.Kind, c[0])
+		}
 	}
 }

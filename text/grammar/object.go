@@ -26,6 +26,7 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 	if v, there := s.values["additionalProperties"]; there {
 		additional, others = v, v != false
 	}
+	limited := !others
 	keys, values := slices.Clone(properties.keys), maps.Clone(properties.values)
 	named, err := c.keyNames(s, at)
 	if err != nil {
@@ -52,6 +53,10 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 		needed[name] = true
 		if slices.Contains(keys, name) {
 			continue
+		}
+		if _, patterns := s.values["patternProperties"]; patterns && !limited && !named.has(name) {
+			return 0, &Error{at + "/required", Unsupported, fmt.Sprintf("has %q, which patternProperties does not match; "+
+				"want it in properties", short(name))}
 		}
 		if !others || !named.has(name) {
 			return 0, &Error{at + "/required", Empty, fmt.Sprintf(
