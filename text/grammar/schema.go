@@ -176,6 +176,9 @@ func (c *compiler) described(d document, at string) (int32, error) {
 			if err := r.narrow(s, at); err != nil {
 				return 0, err
 			}
+			if slices.Contains(types, "number") || slices.Contains(types, "integer") { // whose format it may be
+				r.formats = slices.DeleteFunc(r.formats, isNumberFormat)
+			}
 			return c.text(&r, at)
 		case "number", "integer":
 			return c.number(s, kind == "integer", at)

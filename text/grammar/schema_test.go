@@ -193,6 +193,8 @@ func TestWhatSchemasDescribe(t *testing.T) {
 			"additionalProperties": false}`, `{"aa":null}|{"c":1,"aa":null,"b":null}`,
 			`{}|{"aa":1}|{"aa":null,"d":null}`},
 		{`{"type": "string", "contentEncoding": "base64", "x-hint": 1, "uniqueItems": false}`, `"a"`, `1`},
+		{`{"type": ["string", "integer"], "format": "uint8"}`, `"abc"|255`, `256`},
+		{`{"type": "string", "format": "int64", "pattern": "^-?\\d+$"}`, `"-12"`, `"a"|1`},
 		{`{"format": "int32"}`, `-2147483648|2147483647`, `2147483648|"a"|1.5`},
 	} {
 		g, err := Schema(v, []byte(c.schema))

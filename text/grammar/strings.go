@@ -111,9 +111,14 @@ func (r *stringRange) narrow(s *object, at string) error {
 		}
 		r.patterns = append(r.patterns, text)
 	}
-	name, _ := s.values["format"].(string)
-	if name != "" && !slices.Contains(r.formats, name) {
-		r.formats = append(r.formats, name)
+	if v, said := s.values["format"]; said {
+		name, isText := v.(string)
+		if !isText {
+			return &Error{pointer(at, "format"), Invalid, "is not a string"}
+		}
+		if !slices.Contains(r.formats, name) {
+			r.formats = append(r.formats, name)
+		}
 	}
 	return nil
 }
@@ -130,7 +135,7 @@ func (r *stringRange) shorter(most int32) {
 // text is a rule for the strings of a range.
 func (c *compiler) text(r *stringRange, at string) (int32, error) {
 	for _, name := range r.formats {
-		if _, known := stringFormats[name]; !known && !isNumberFormat(name) && len(r.patterns) == 0 {
+		if _, known := stringFormats[name]; !known && len(r.patterns) == 0 {
 			return 0, unknownFormat(name, at)
 		}
 	}
@@ -177,6 +182,10 @@ func isNumberFormat(name string) bool {
 
 // unknownFormat is what is wrong with a format without a pattern, alongside which it is a note, as JSON Schema has it.
 func unknownFormat(name, at string) error {
+	if isNumberFormat(name) {
+		return &Error{pointer(at, "format"), Unsupported, fmt.Sprintf("is %q, which is not supported for strings; want "+
+			"the type integer or number, or a pattern that says how the number is written", name)}
+	}
 	return &Error{pointer(at, "format"), Unsupported, fmt.Sprintf("is %q, which is not supported; want %s, or a "+
 		"pattern that says what it is", short(name), strings.Join(knownFormats(), ", "))}
 }
