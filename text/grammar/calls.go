@@ -41,7 +41,7 @@ func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 	if len(of.Options) == 0 || len(of.Options) > maxAlternatives {
 		return nil, &Error{"#", Invalid, fmt.Sprintf("is one of %d; want 1 to %d", len(of.Options), maxAlternatives)}
 	}
-	c := &callCompiler{compiler: newCompiler(nil), of: &of}
+	c := &callCompiler{compiler: newCompiler(), of: &of}
 	root := c.rule()
 	c.marked, c.afterCall = c.place(), c.textPlace()
 	begin, err := int32(0), error(nil)
@@ -158,7 +158,7 @@ func (c *callCompiler) answer() (int32, error) {
 	if err != nil {
 		return 0, err
 	}
-	c.whole, c.refs = d, map[string]int32{}
+	c.refer(d)
 	rule, err := c.schema(d, o.At)
 	if err != nil {
 		return 0, err
@@ -194,7 +194,7 @@ func (c *callCompiler) option(o Option) error {
 	if err != nil {
 		return err
 	}
-	c.whole, c.refs = d, map[string]int32{}
+	c.refer(d)
 	rule, err := c.schema(d, o.At)
 	if err != nil {
 		return err

@@ -384,7 +384,8 @@ func TestApart(t *testing.T) {
 		whole, err := read([]byte(`{"$defs": {"a": {"type": "string"}, "b": {"type": "number"}, "loop": {"$ref":
 			"#/$defs/loop"}}, "one": ` + c.a + `, "other": ` + c.b + `}`))
 		require.NoError(t, err)
-		compiler := newCompiler(whole)
+		compiler := newCompiler()
+		compiler.refer(whole)
 		values := whole.(*object).values
 		for _, pair := range [][2]document{{values["one"], values["other"]}, {values["other"], values["one"]}} {
 			got := compiler.apart(pair[0], pair[1], 0)
@@ -453,6 +454,10 @@ func TestConstraintsThatAreRefused(t *testing.T) {
 		{`{"propertyNames": {"type": "integer"}}`, `#/propertyNames allows no strings`},
 		{`{"propertyNames": {"properties": {}}}`, `#/propertyNames has properties; want enum`},
 		{`{"propertyNames": {"enum": ["a"]}, "required": ["b"]}`, `#/required has "b"`},
+		{`{"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"$id": "b", "items": {"$ref": "#"}}}}`,
+			`#/properties/a/$ref cannot be followed alongside #/$defs/b/$id, which changes`, "unsupported_schema"},
+		{`{"propertyNames": {"$ref": "#/$defs/b"}, "$defs": {"b": {"$id": "b"}}}`, `#/propertyNames refers to no schema`,
+			"unsupported_schema"},
 		{`{"prefixItems": {}}`, `#/prefixItems is not a list`},
 		{`{"prefixItems": [{"type": "string"}], "items": [{"type": "number"}]}`, `# has prefixItems alongside a list in`},
 		{`{"prefixItems": 5, "items": [{"type": "number"}]}`, `# has prefixItems alongside a list in`},

@@ -155,7 +155,12 @@ func (c *compiler) keyNames(s *object, at string) (*keyNames, error) {
 	if at = pointer(at, "propertyNames"); !said || v == true {
 		return named, nil
 	}
-	schema, words, err := keywords(c.resolved(v), at)
+	meant := c.resolved(v)
+	if meant == nil && v != nil {
+		return nil, &Error{at, Unsupported, "refers to no schema that can be found; want enum or const, or " +
+			strings.Join(stringWords, ", ")}
+	}
+	schema, words, err := keywords(meant, at)
 	if err != nil {
 		return nil, err
 	}

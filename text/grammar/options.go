@@ -37,7 +37,7 @@ func Options(v *Vocabulary, options []Option) (*Grammar, error) {
 	if len(options) == 0 || len(options) > maxAlternatives {
 		return nil, &Error{"#", Invalid, fmt.Sprintf("is one of %d; want 1 to %d", len(options), maxAlternatives)}
 	}
-	c := newCompiler(nil)
+	c := newCompiler()
 	root := c.rule()
 	to := c.place()
 	c.end(to)
@@ -47,7 +47,7 @@ func Options(v *Vocabulary, options []Option) (*Grammar, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.whole, c.refs = d, map[string]int32{}
+		c.refer(d)
 		rule, err := c.schema(d, o.At)
 		if err != nil {
 			return nil, err

@@ -30,7 +30,7 @@ func (e *Error) Error() string { return e.At + " " + e.What }
 
 // Object returns the grammar of all objects in JSON.
 func Object(v *Vocabulary) *Grammar {
-	c := newCompiler(nil)
+	c := newCompiler()
 	g, _ := c.grammar(v, ruleObject) // it cannot fail: the rules are those that all grammars have
 	return g
 }
@@ -44,7 +44,8 @@ func Schema(v *Vocabulary, text []byte) (*Grammar, error) {
 	if err != nil {
 		return nil, &Error{"#", Invalid, "cannot be read: " + err.Error()}
 	}
-	c := newCompiler(d)
+	c := newCompiler()
+	c.refer(d)
 	rule, err := c.schema(d, "#")
 	if err != nil {
 		return nil, err
@@ -67,7 +68,8 @@ const maxSchema = 64 << 10
 // A compiler makes rules of schemas.
 type compiler struct {
 	builder
-	whole document
+	whole document         // what $ref refers into
+	inner string           // the place of a $id below its root; "": there is none
 	refs  map[string]int32 // rules of $ref, by what they refer to
 	made  map[string]int32 // rules of strings and numbers, by what they are of
 	fuel  int              // what may still be spent on these
@@ -77,10 +79,15 @@ type compiler struct {
 	told   map[*object]*traits  // and what traits has
 }
 
-func newCompiler(whole document) *compiler {
+func newCompiler() *compiler {
 	p := &program{places: slices.Clone(commonProgram.places), rules: slices.Clone(commonProgram.rules)}
-	return &compiler{builder: builder{p: p}, whole: whole, refs: map[string]int32{},
-		made: map[string]int32{}, fuel: maxFuel, stands: map[*object]document{}, told: map[*object]*traits{}}
+	return &compiler{builder: builder{p: p}, refs: map[string]int32{}, made: map[string]int32{}, fuel: maxFuel,
+		stands: map[*object]document{}, told: map[*object]*traits{}}
+}
+
+// refer sets the schema that references refer into.
+func (c *compiler) refer(whole document) {
+	c.whole, c.refs, c.inner = whole, map[string]int32{}, innerID(whole, "#")
 }
 
 // grammar ends the program: a text is what a rule describes, perhaps after a space.
@@ -361,6 +368,10 @@ func (c *compiler) find(ref string) (document, error) {
 	if !isPointer || err != nil || pointed != "" && pointed[0] != '/' {
 		return nil, wrong
 	}
+	if c.inner != "" {
+		return nil, fmt.Errorf("cannot be followed alongside %s, which changes what references refer to; want $id at "+
+			"the root alone", c.inner)
+	}
 	d := c.whole
 	for _, token := range strings.Split(pointed, "/")[1:] {
 		there := false
@@ -379,6 +390,47 @@ func (c *compiler) find(ref string) (document, error) {
 	}
 	return d, nil
 }
+
+// innerID is the place of a $id below the root of a schema.
+func innerID(d document, at string) string {
+	var parts []document
+	var places []string
+	switch v := d.(type) {
+	case []document:
+		for i, item := range v {
+			parts, places = append(parts, item), append(places, fmt.Sprintf("%s/%d", at, i))
+		}
+	case *object:
+		if _, there := v.values["$id"]; there && at != "#" {
+			return pointer(at, "$id")
+		}
+		for _, key := range v.keys {
+			if slices.Contains(dataWords, key) || strings.HasPrefix(key, "x-") {
+				continue
+			}
+			place, part := pointer(at, key), v.values[key]
+			if named, is := part.(*object); is && slices.Contains(namedWords, key) { // whose keys are no keywords
+				for _, name := range named.keys {
+					parts, places = append(parts, named.values[name]), append(places, pointer(place, name))
+				}
+				continue
+			}
+			parts, places = append(parts, part), append(places, place)
+		}
+	}
+	for i, part := range parts {
+		if found := innerID(part, places[i]); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+// Keywords whose values are data, and those whose values are schemas by name.
+var (
+	dataWords  = []string{"const", "enum", "default", "example", "examples", "discriminator"}
+	namedWords = []string{"properties", "patternProperties", "$defs", "definitions"}
+)
 
 // maxAlternatives bounds the properties of an object, any of which may come next, and the schemas of an anyOf.
 const maxAlternatives = 500

@@ -195,6 +195,9 @@ func TestWhatSchemasDescribe(t *testing.T) {
 		{`{"type": "string", "contentEncoding": "base64", "x-hint": 1, "uniqueItems": false}`, `"a"`, `1`},
 		{`{"type": ["string", "integer"], "format": "uint8"}`, `"abc"|255`, `256`},
 		{`{"type": "string", "format": "int64", "pattern": "^-?\\d+$"}`, `"-12"`, `"a"|1`},
+		{`{"$id": "a", "properties": {"$id": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"const": null, "default":
+			{"$id": 1}}}}`, `{"$id":null}`, `{"$id":1}`},
+		{`{"properties": {"a": {"$id": "b", "type": "null"}}}`, `{"a":null}`, `{"a":1}`},
 		{`{"format": "int32"}`, `-2147483648|2147483647`, `2147483648|"a"|1.5`},
 	} {
 		g, err := Schema(v, []byte(c.schema))
