@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"amkc/runtime/infile"
@@ -30,9 +32,39 @@ func read(text []byte) (document, error) {
 	if err := infile.Unmarshal(text, new(json.RawMessage)); err != nil {
 		return nil, err
 	}
+	if half := loneSurrogate(text); half != "" { // which would be read as another character
+		return nil, fmt.Errorf("it has %s, half of a surrogate pair, without the other half", half)
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	return readValue(d, 0)
+}
+
+// loneSurrogate is the first escape in a document that stands for no character; "": there is none.
+func loneSurrogate(text []byte) string {
+	escape := func(at int) rune { // -1: it is no \uHHHH
+		if at+6 > len(text) || text[at] != '\\' || text[at+1] != 'u' {
+			return -1
+		}
+		n, err := strconv.ParseUint(string(text[at+2:at+6]), 16, 16)
+		if err != nil {
+			return -1
+		}
+		return rune(n)
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		if r := escape(i); utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, escape(i+6)) == utf8.RuneError {
+				return string(text[i : i+6])
+			}
+			i += 6
+		}
+		i++ // past what follows the backslash
+	}
+	return ""
 }
 
 func readValue(d *json.Decoder, depth int) (document, error) {
