@@ -186,6 +186,18 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
+// A panic of the parser that does not say what is wrong with a pattern is a mistake, and is not taken for a pattern.
+func TestPatternPanics(t *testing.T) {
+	var err error
+	require.PanicsWithValue(t, "mistake", func() {
+		defer failed(&err)
+		panic("mistake")
+	})
+	require.NoError(t, err)
+	_, err = parsePattern("(")
+	require.ErrorAs(t, err, new(*patternError))
+}
+
 // Lengths count characters, whichever way those are written, and no bound is too large to be counted.
 func TestLengths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 1))

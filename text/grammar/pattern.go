@@ -44,11 +44,7 @@ type patternParser struct {
 // parsePattern reads a pattern.
 func parsePattern(text string) (e *expression, err error) {
 	p := &patternParser{rest: text}
-	defer func() {
-		if wrong, is := recover().(*patternError); is {
-			err = wrong
-		}
-	}()
+	defer failed(&err)
 	e = p.alternatives()
 	if p.rest != "" {
 		p.fail("has a ) that closes nothing")
@@ -59,6 +55,17 @@ func parsePattern(text string) (e *expression, err error) {
 // fail ends the reading. It is the one way out of the parser.
 func (p *patternParser) fail(format string, args ...any) {
 	panic(&patternError{fmt.Sprintf(format, args...)})
+}
+
+// failed recovers what fail ends the reading with, and no other panic.
+func failed(err *error) {
+	switch wrong := recover().(type) {
+	case nil:
+	case *patternError:
+		*err = wrong
+	default:
+		panic(wrong)
+	}
 }
 
 func (p *patternParser) take(text string) bool {
