@@ -24,8 +24,8 @@ func (c *compiler) array(s *object, at string) (int32, error) {
 	case rest == noItem && (most < 0 || most > len(first)), rest == anyItem && len(first) > 0 && !bounded:
 		most = len(first)
 		if rest == anyItem && least > most {
-			return 0, &Error{at, Unsupported, fmt.Sprintf("wants at least %d items and says what the first %d are; want "+
-				"items or maxItems too, without which no others are written", least, most)}
+			return 0, &Error{at, Unsupported, fmt.Sprintf("wants at least %d items and says what the first %d are; "+
+				"want items or maxItems too, without which no others are written", least, most)}
 		}
 	}
 	if rest == anyItem {

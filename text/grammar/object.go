@@ -55,8 +55,8 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 			continue
 		}
 		if _, patterns := s.values["patternProperties"]; patterns && !limited && !named.has(name) {
-			return 0, &Error{at + "/required", Unsupported, fmt.Sprintf("has %q, which patternProperties does not match; "+
-				"want it in properties", short(name))}
+			return 0, &Error{at + "/required", Unsupported, fmt.Sprintf("has %q, which patternProperties does not "+
+				"match; want it in properties", short(name))}
 		}
 		if !others || !named.has(name) {
 			return 0, &Error{at + "/required", Empty, fmt.Sprintf(

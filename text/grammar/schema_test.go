@@ -199,6 +199,8 @@ func TestWhatSchemasDescribe(t *testing.T) {
 			{"$id": 1}}}}`, `{"$id":null}`, `{"$id":1}`},
 		{`{"properties": {"a": {"$id": "b", "type": "null"}}}`, `{"a":null}`, `{"a":1}`},
 		{`{"const": "\ud83d\ude00\ud83d\ude00\\ud800\u0041"}`, `"😀😀\\ud800A"`, `"😀"`},
+		{`{"type": "string", "minimum": "bogus"}`, `"a"`, `1`},
+		{`{"type": "string", "pattern": "^\\W.$"}`, `"ö😀"`, `"aö"|"ö"`},
 		{`{"format": "int32"}`, `-2147483648|2147483647`, `2147483648|"a"|1.5`},
 	} {
 		g, err := Schema(v, []byte(c.schema))

@@ -183,8 +183,8 @@ func isNumberFormat(name string) bool {
 // unknownFormat is what is wrong with a format without a pattern, alongside which it is a note, as JSON Schema has it.
 func unknownFormat(name, at string) error {
 	if isNumberFormat(name) {
-		return &Error{pointer(at, "format"), Unsupported, fmt.Sprintf("is %q, which is not supported for strings; want "+
-			"the type integer or number, or a pattern that says how the number is written", name)}
+		return &Error{pointer(at, "format"), Unsupported, fmt.Sprintf("is %q, which is not supported for strings; "+
+			"want the type integer or number, or a pattern that says how the number is written", name)}
 	}
 	return &Error{pointer(at, "format"), Unsupported, fmt.Sprintf("is %q, which is not supported; want %s, or a "+
 		"pattern that says what it is", short(name), strings.Join(knownFormats(), ", "))}
