@@ -108,10 +108,11 @@ may be there in some and not in others. The message names two tensors that diffe
 format.`)
 
 	codeKinds = diag.New("AMK1129", "too many kinds of layers", `
-Layers that compute the same and whose matrices are stored alike are one kind. The kernel branches on the kind of a
-layer, and has code of its own for what differs: with many kinds it would be large, and nothing of it would stay in the
-instruction cache. Store the layers in fewer combinations of formats, as by an item with a name for more of them. Where
-layers of a model have windows or rotations of their own, each of these counts with each combination.`)
+Layers that compute the same, have the same sizes and whose matrices are stored alike are one kind. The kernel branches
+on the kind of a layer, and has code of its own for what differs: with many kinds it would be large, and nothing of it
+would stay in the instruction cache. Store the layers in fewer combinations of formats, as by an item with a name for
+more of them. Where layers of a model have windows, rotations or sizes of their own (per_layer_config), each of these
+counts with each combination.`)
 
 	codeInputs = diag.New("AMK1126", "inputs of matrices are not quantised", `
 The checkpoint was made for kernels that quantise what its matrices are multiplied with, too, to 8 bits for each token

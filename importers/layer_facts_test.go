@@ -1,6 +1,7 @@
 package importers
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,5 +36,23 @@ func TestLayersOfOwnSizesThatAreRefused(t *testing.T) {
 		config := edit(modeltest.TinyConfig, fieldsOf{"num_hidden_layers": 2, perLayerConfig: value})
 		_, err := importConfig(t, config, Source{})
 		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestMostKindsOfSizes(t *testing.T) {
+	config := func(sizes int) string {
+		own := fieldsOf{}
+		for i := range sizes {
+			own[fmt.Sprint(i)] = fieldsOf{"intermediate_size": 8 * (i + 1)}
+		}
+		return edit(modeltest.TinyConfig, fieldsOf{"num_hidden_layers": sizes, perLayerConfig: own})
+	}
+	s, err := importConfig(t, config(MostKinds), Source{})
+	require.NoError(t, err)
+	require.Len(t, s.Graph.Kinds, MostKinds)
+	for _, sizes := range []int{MostKinds + 1, 40} {
+		_, err = importConfig(t, config(sizes), Source{})
+		require.ErrorContains(t, err, "[AMK1129]")
+		require.ErrorContains(t, err, "per_layer_config: error: makes layers of more than 16 kinds: layer 16 is of another")
 	}
 }
