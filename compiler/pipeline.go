@@ -57,7 +57,10 @@ type Options struct {
 	// tensors are names of the model's tensors where its files are not opened: families call them in several ways.
 	tensors map[string]bool
 
-	// After is called when a pass is done, with its number from 1. An error ends the run.
+	// Edit changes the graph that has been imported, in the programs of passes too. An error ends the run.
+	Edit func(g *ir.Graph) error
+	// After is called when a pass is done, with its number from 1, for the program of one token alone where passes are
+	// asked for besides. An error ends the run.
 	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
 }
 
@@ -204,6 +207,11 @@ func runPass(opts Options, i int, s *passes.State) error {
 	pass := &Passes[i]
 	if err := pass.Run(s); err != nil {
 		return err
+	}
+	if pass == &Passes[0] && opts.Edit != nil {
+		if err := opts.Edit(s.Graph); err != nil {
+			return err
+		}
 	}
 	took := time.Since(start)
 	if opts.Check && s.Program != nil {

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"amkc/compiler"
 	"amkc/importers"
@@ -299,7 +299,7 @@ func one(value string) int {
 }
 
 // Compile writes the model and the build below a directory, and returns the directory of the build. root is that of
-// the repository.
+// the repository. The error is errAlike where layers are to have heads of another size and cannot.
 func (b Build) Compile(ctx context.Context, root, dir string) (string, error) {
 	model, out := filepath.Join(dir, "model"), filepath.Join(dir, "build")
 	config, err := b.config(root)
@@ -317,12 +317,7 @@ func (b Build) Compile(ctx context.Context, root, dir string) (string, error) {
 		return "", err
 	}
 	if b["layers"] == "size" {
-		o.After = func(_ int, pass *passes.Pass, s *passes.State, _ time.Duration) error {
-			if pass.Name == "import" {
-				widen(s.Graph)
-			}
-			return nil
-		}
+		o.Edit = widen
 	}
 	if b["magnitude"] != "" {
 		if err := b.magnified(o); err != nil {
@@ -334,15 +329,18 @@ func (b Build) Compile(ctx context.Context, root, dir string) (string, error) {
 	return out, err
 }
 
-// widen makes the heads of the second of two layers half as many and twice as large, with a rotation of their own,
-// unless norms have weights for each element of a head. Its matrices stay as they are.
-func widen(g *ir.Graph) {
+// errAlike says that layers of a model cannot differ in the size of heads.
+var errAlike = errors.New("kv heads are odd, or norms have weights for each element of a head")
+
+// widen makes the heads of the second of two layers half as many and twice as large, with a rotation of their own. Its
+// matrices stay as they are.
+func widen(g *ir.Graph) error {
 	kind := g.Kinds[g.Layers[1]]
 	f := *g.Model.Of(1)
 	if f.KVHeads%2 != 0 || slices.ContainsFunc(kind.Nodes, func(n ir.GraphNode) bool {
 		return n.Op != "rope" && n.Op != "attention" && n.IntOr("head_dim", 0) > 0
 	}) {
-		return
+		return errAlike
 	}
 	rope := *g.RopeOf(g.Layers[1])
 	twice := make([]float32, 2*len(rope.InvFreq))
@@ -356,11 +354,12 @@ func widen(g *ir.Graph) {
 	g.Model.SetFacts([]ir.LayerFacts{*g.Model.Of(0), f})
 	if g.Layers[0] != g.Layers[1] {
 		g.Kinds[g.Layers[1]] = kind
-		return
+		return nil
 	}
 	kind.Name += " with wide heads"
 	g.Layers[1] = len(g.Kinds)
 	g.Kinds = append(g.Kinds, kind)
+	return nil
 }
 
 // magnified writes random weights whose matrices are multiplied: activations then get arguments at which they differ.

@@ -17,6 +17,7 @@ import (
 
 	"amkc/compiler/objects"
 	"amkc/explore"
+	"amkc/ir"
 	"amkc/ir/format"
 	"amkc/kernel"
 	"amkc/runtime/host"
@@ -90,6 +91,7 @@ type draw struct {
 	number int
 	body   *kernel.Body
 	picked []int
+	alike  bool // heads of its layers cannot differ in size
 }
 
 // bodies are all of them, by their names: the numbers of draws do not depend on the order in kernel.
@@ -138,10 +140,8 @@ func (d *draw) build() Build {
 	switch llama := slices.Contains(d.of(0).values, "llama"); {
 	case b["layers"] == "heads" && llama: // of a family whose config can say so
 		b["model"], b["num_hidden_layers"] = "llama", "2"
-	case b["layers"] == "size" && !slices.ContainsFunc(needs[d.body], func(p property) bool {
-		return p.name == "rows" && p.values[0] != "1"
-	}): // which no config says, so that it is said of the program of one token alone
-		b["num_hidden_layers"], b["num_key_value_heads"], b["rows"], b["sequences"] = "2", "2", "1", "1"
+	case b["layers"] == "size" && !d.alike:
+		b["num_hidden_layers"], b["num_key_value_heads"] = "2", "2"
 	default:
 		b["layers"] = "alike"
 	}
@@ -153,12 +153,18 @@ func (d *draw) build() Build {
 	return b
 }
 
-// String says what was drawn that is not the plainest.
+// String says what the build has that is not the plainest.
 func (d *draw) String() string {
 	var all []string
+	b := d.build()
 	for i := range drawn {
-		if p := d.of(i); d.picked[i] > 0 || i == 0 {
-			all = append(all, p.name+"="+p.values[d.picked[i]])
+		p := d.of(i)
+		plainest := p.values[0]
+		if plainest == "dtype" {
+			plainest = b["dtype"]
+		}
+		if value := b[p.name]; value != plainest || i == 0 {
+			all = append(all, p.name+"="+value)
 		}
 	}
 	return fmt.Sprintf("draw %d, for %s: %s", d.number, d.body, strings.Join(all, " "))
@@ -188,6 +194,10 @@ func emit(t *testing.T, number int, dir string) (*draw, *emittedDraw, error) {
 
 func (d *draw) emit(t *testing.T, dir string) (*emittedDraw, error) {
 	build, err := d.build().Compile(t.Context(), root, dir)
+	if errors.Is(err, errAlike) {
+		d.alike = true
+		build, err = d.build().Compile(t.Context(), root, dir)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +274,7 @@ func (e *emittedDraw) run(t *testing.T, o *Options, jobs ...string) (err error) 
 func plainer(d *draw, most int, fails func(d *draw) bool) *draw {
 	for size := len(d.picked); size > 0; size /= 2 {
 		for lo := 0; lo < len(d.picked); lo += size {
-			next := &draw{d.number, d.body, slices.Clone(d.picked)}
+			next := &draw{number: d.number, body: d.body, picked: slices.Clone(d.picked)}
 			clear(next.picked[lo:min(lo+size, len(next.picked))])
 			if slices.Equal(next.picked, d.picked) {
 				continue
@@ -328,6 +338,51 @@ func TestDrawsAreValid(t *testing.T) {
 			t.Logf("%s\n    %s", d, e.fields)
 		})
 	}
+}
+
+// drawOf is the draw of a body with some values, and with the plainest of all else.
+func drawOf(body *kernel.Body, values Build) *draw {
+	d := &draw{body: body, picked: make([]int, len(drawn))}
+	for i := range drawn {
+		if p := d.of(i); values[p.name] != "" {
+			d.picked[i] = slices.Index(p.values, values[p.name])
+		}
+	}
+	return d
+}
+
+// Heads of layers differ in size in all programs of a build, or the draw says that they do not; and a draw is called
+// what its build is.
+func TestDrawsOfHeadsOfOtherSizes(t *testing.T) {
+	for _, c := range []struct {
+		model string
+		sizes []int
+		says  string
+	}{
+		{"qwen2-bias", []int{16, 32}, "model=qwen2-bias rows=4 sequences=2x3 layers=size"},
+		{"phi-head-norms", nil, "model=phi-head-norms rows=4 sequences=2x3"},
+	} {
+		d := drawOf(kernel.Attend, Build{"model": c.model, "rows": "4", "sequences": "2x3", "layers": "size"})
+		e, err := d.emit(t, t.TempDir())
+		require.NoError(t, err)
+		require.Contains(t, d.String(), c.says)
+		paths, err := filepath.Glob(filepath.Join(e.dir, "*", "program.json"))
+		require.NoError(t, err)
+		require.Len(t, paths, 3)
+		for _, path := range append(paths, filepath.Join(e.dir, "program.json")) {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			p, diags := ir.LoadJSON(data, path)
+			require.NoError(t, diags.Err())
+			var sizes []int
+			for _, f := range p.Model.Kinds {
+				sizes = append(sizes, f.HeadDim)
+			}
+			require.Equal(t, c.sizes, sizes, path)
+		}
+	}
+	d := drawOf(kernel.Attend, Build{"model": "qwen2-bias", "layers": "heads", "num_hidden_layers": "1"})
+	require.Contains(t, d.String(), "model=llama layers=heads", "and of two layers")
 }
 
 // A draw that fails is made plain but for what it fails by.
