@@ -52,11 +52,16 @@ func (f *Facts) wrongLayers() string {
 		if min(l.Heads, l.KVHeads, l.HeadDim, l.CacheBlock) <= 0 || l.CacheAt < 0 || m.layerCache() <= 0 {
 			return fmt.Sprintf("facts.layers has %+v as layer %d; its numbers must be positive", l, i)
 		}
+		if l.CacheAt%cacheAlign != 0 {
+			return fmt.Sprintf("facts.layers has cache_at %d of layer %d; it must be a multiple of %d", l.CacheAt, i,
+				cacheAlign)
+		}
 	}
 	return ""
 }
 
-// cacheOf is where the cache of a layer lies, and a model of such layers.
+// cacheOf is where the cache of a layer lies, and a model of such layers. It ends where the next one begins, but for what
+// aligns that.
 func (s *Session) cacheOf(layer int) (m Model, at int, err error) {
 	m, at = s.facts.ModelOf(layer), s.facts.CacheAt(layer)
 	end := int(s.info.CacheBytes)
@@ -64,8 +69,13 @@ func (s *Session) cacheOf(layer int) (m Model, at int, err error) {
 		each := end / m.Layers
 		at, end = layer*each, (layer+1)*each
 	}
+	for i, l := range s.facts.Layers {
+		if i != layer && l.CacheAt >= at {
+			end = min(end, l.CacheAt)
+		}
+	}
 	free := end - at - m.layerCache()
-	if m.CacheBlock <= 0 || free < 0 || len(s.facts.Layers) == 0 && free >= cacheAlign {
+	if m.CacheBlock <= 0 || free < 0 || free >= cacheAlign {
 		return m, 0, &BuildError{Path: filepath.Join(s.dir, ManifestFile), Remedy: recompile,
 			What: fmt.Sprintf("facts.model.cache_block is %d, and a layer's cache has %d bytes", m.CacheBlock, end-at)}
 	}

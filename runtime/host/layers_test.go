@@ -34,6 +34,7 @@ func TestModelsOfLayers(t *testing.T) {
 		"its numbers must be positive": func(l *Layer) { l.KVHeads = 0 },
 		"as layer 1":                   func(l *Layer) { l.CacheAt = -1 },
 		"has {Heads:3":                 func(l *Layer) { l.CacheBlock = -5 },
+		"must be a multiple of 256":    func(l *Layer) { l.CacheAt += 16 },
 	} {
 		f := uneven()
 		edit(&f.Layers[1])
@@ -54,6 +55,13 @@ func TestPiecesOfUnevenCaches(t *testing.T) {
 	s.info.CacheBytes--
 	_, _, err = s.cachePieces(17)
 	require.ErrorContains(t, err, "a layer's cache has 19199 bytes")
+	for at, want := range map[int]string{0: "has 0 bytes", 8448: "has 8448 bytes", 8960: "has 8960 bytes",
+		17408: "has 17408 bytes", 1 << 40: "has 17408 bytes"} {
+		s := &Session{facts: uneven(), info: Info{CacheBytes: 17408 + 3*4*1600}}
+		s.facts.Layers[2].CacheAt = at // of layers of which each is inside the cache, or after its end
+		_, _, err := s.cachePieces(17)
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // What is made up for a cache of integers has the scales of each layer where its blocks have them.
