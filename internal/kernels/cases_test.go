@@ -44,6 +44,8 @@ const (
 	llama   = "zoo/llama-gqa"
 	odd     = "zoo/llama-odd-dims"
 	window  = "zoo/mistral-window"
+
+	layerHeads = "zoo/llama-layer-heads" // whose layers differ
 )
 
 // inGate are the architectures that `make kernels` compiles for: one with asynchronous copies, and Hopper, with bulk
@@ -58,7 +60,8 @@ var streams = []string{stock, longStream}
 // loop over layers can be, on each way of filling the ring; what else the stream can wait for; quantised weights;
 // caches of integers, which bf16 and fp16 multiply in ways of their own; and passes. The kernel for prompts is compiled
 // once for each architecture, and on Hopper for what its own code has several forms of: norms per head, all of q and k
-// as one and a whole residual, LayerNorm and parallel branches, one kv head for many, and many splits.
+// as one and a whole residual, LayerNorm and parallel branches, one kv head for many, many splits, and layers that
+// differ in heads.
 var cases = []kernelCase{
 	{target: "t4", model: pycoder, dtype: "fp16"},
 	{target: "t4", model: llama, dtype: "fp16", config: smallBlock},
@@ -81,6 +84,8 @@ var cases = []kernelCase{
 	{target: "h200", model: "quantised/models/llama-fp8-blocks", dtype: "bf16"},
 	// layers of three kinds, by how they are stored
 	{target: "h200", model: "quantised/models/llama-ct-int4-layers", dtype: "bf16"},
+	// layers of three kinds, by their heads and widths
+	{target: "h200", model: layerHeads, dtype: "bf16", prompt: true},
 	{target: "h200", model: pycoder, dtype: "fp16", config: longVector, weights: "int8"},
 	{target: "h200", model: odd, dtype: "fp32", config: smallBlock},
 	{target: "h200", model: llama, dtype: "bf16", config: stock, prompt: true},
@@ -105,6 +110,7 @@ var cases = []kernelCase{
 	{target: "t4", model: window, dtype: "fp16", config: splitWindow, long: true},
 	{target: "t4", model: "zoo/starcoder2-plain", dtype: "fp32", long: true},
 	{target: "t4", model: "zoo/olmo3-windows", dtype: "fp32", long: true},
+	{target: "t4", model: layerHeads, dtype: "fp16", long: true},
 	{target: "t4", model: "quantised/models/llama-ct-fp8", dtype: "fp16", long: true},
 	{target: "t4", model: pycoder, dtype: "fp16", config: smallChunks, rows: 4, long: true},
 	{target: "a100", model: llama, dtype: "fp16", cache: "int8", long: true},
