@@ -173,6 +173,13 @@ var tamperings = map[string][]tampering{
 		manifest("SMs", func(m *codegen.Manifest) { m.Facts.Target.SMs++ }),
 		manifest("stages", func(m *codegen.Manifest) { m.Facts.Stages[0] = "x" }),
 		manifest("traffic", func(m *codegen.Manifest) { m.Facts.Traffic.Weights++ }),
+		manifest("layers", func(m *codegen.Manifest) { // as a build has them whose layers differ
+			of := m.Facts.Model
+			for i := range of.Layers {
+				m.Facts.Layers = append(m.Facts.Layers, host.Layer{Heads: of.Heads, KVHeads: of.KVHeads,
+					HeadDim: of.HeadDim, CacheAt: m.Facts.CacheAt(i), CacheBlock: of.CacheBlock})
+			}
+		}),
 	},
 	"where the build comes from: the manifest's amkc, model, checkpoint, options": {
 		manifest("version", func(m *codegen.Manifest) { m.Compiler.Version = "other" }),
