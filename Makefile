@@ -58,7 +58,7 @@ test-all: build .python/numpy
 	@scripts/in_memory.sh $(MAKE) --no-print-directory -j2 test-go test-python
 
 test-go:
-	CGO_ENABLED=0 $(GO) test -trimpath -vet=off -ldflags='-s -w' $(SHORT) ./...
+	CGO_ENABLED=0 $(GO) test -trimpath -vet=off -timeout 30m -ldflags='-s -w' $(SHORT) ./...
 
 test-python:
 	PYTHONPATH=.python $(PYTHON) -m unittest discover -q -s bench -p 'test_*.py'
