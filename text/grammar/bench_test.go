@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 
@@ -18,6 +19,9 @@ func large(b testing.TB) *Vocabulary {
 	}
 	for n := range 1000 {
 		texts = append(texts, []byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)})
+	}
+	for n := range 128 - 1 {
+		texts = append(texts, bytes.Repeat([]byte(" "), n+2))
 	}
 	const marks = `"'{}[]():;,.<>=+-*/\_ ` + "\n\t"
 	for len(texts) < size {
@@ -89,6 +93,31 @@ func state(b testing.TB, g *Grammar, text string) *State {
 		require.NoError(b, s.Take(int(c)))
 	}
 	return s
+}
+
+// BenchmarkBoundedStrings has what a token costs in a string with bounds that are within the longest token's reach, the
+// first time that a server comes there, over all lengths.
+func BenchmarkBoundedStrings(b *testing.B) {
+	v := large(b)
+	for name, schema := range map[string]string{"most": `{"maxLength": 100}`, "least": `{"minLength": 100}`,
+		"both": `{"minLength": 40, "maxLength": 60}`, "pattern": `{"pattern": "^[^0-9]*$", "maxLength": 100}`} {
+		b.Run(name, func(b *testing.B) {
+			g, err := Schema(v, []byte(schema))
+			require.NoError(b, err)
+			tokens := 0
+			for b.Loop() {
+				clear(v.common)
+				clear(g.locals)
+				s := state(b, g, `"`)
+				for s.Mask(); s.Take('A') == nil; s.Mask() {
+					if tokens++; tokens%101 == 0 {
+						break
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(tokens), "ns/token")
+		})
+	}
 }
 
 // BenchmarkMask has what a step costs in a string, in front of a value and of a key: the first time that a server

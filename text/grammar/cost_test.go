@@ -207,6 +207,48 @@ func TestManyKindsOfStrings(t *testing.T) {
 	require.Equal(t, mask, state(t, again, `"a`).Mask())
 }
 
+// Near the bounds of its length, which are within reach of the longest token nearly always, what follows in a string is
+// what a walk through all tokens finds, and takes no such walk for each character.
+func TestBoundedStrings(t *testing.T) {
+	v := large(t)
+	for _, schema := range []string{`{"maxLength": 100}`, `{"minLength": 100}`, `{"minLength": 40, "maxLength": 60}`,
+		`{"pattern": "^[^0-9]*€?$", "maxLength": 90}`, `{"minLength": 1, "maxLength": 300}`} {
+		g, err := Schema(v, []byte(schema))
+		require.NoError(t, err)
+		full := func(at spot) (mask Mask, edges []int32) {
+			mask = v.newMask()
+			newMachine(g.p).walk(v, 0, int32(len(v.nodes)), []spot{{at: at.at, n: at.n}},
+				func(n int32) { mask.allow(v.at(n)) }, func(n int32) { edges = append(edges, n) }, nil)
+			return mask, edges
+		}
+		tokens := 0
+		took := watch.Thread(func() {
+			for s := state(t, g, `"`); tokens < 100 && s.Take('A') == nil; tokens++ {
+				s.Mask()
+			}
+		})
+		clear(g.locals)
+		s, walks, walked := state(t, g, `"`), 0, time.Duration(0)
+		for n := 0; n <= tokens; n++ {
+			if at := s.spots[0]; n%9 == 0 || n > 95 || n > 55 && n < 62 {
+				var mask Mask
+				var edges []int32
+				walked += watch.Thread(func() { mask, edges = full(at) })
+				walks++
+				got := g.local(g.point(at))
+				require.True(t, slices.Equal(mask, got.mask), "%s %d", schema, n)
+				require.Equal(t, edges, got.edges, "%s %d", schema, n)
+			}
+			if s.Take('A') != nil {
+				break
+			}
+		}
+		require.GreaterOrEqual(t, tokens, 60)
+		t.Logf("%s: %v for %d tokens, and %v for %d walks", schema, took, tokens, walked, walks)
+		require.Less(t, took, walked/time.Duration(walks)*30, schema)
+	}
+}
+
 // A schema that refers to itself in many ways, and long tokens, take no more than what is followed: not the square of
 // it, and not all that there might be.
 func TestAlternativesOfAlternatives(t *testing.T) {

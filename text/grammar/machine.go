@@ -1,6 +1,9 @@
 package grammar
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A program is an automaton with a stack: rules, which call each other, of places with bytes between them.
 type program struct {
@@ -15,16 +18,36 @@ type counter struct {
 	ahead       int32 // from any of its places the string may end within n characters
 }
 
+// Numbers of characters that are far from the bounds that tokens might reach: what may follow is the same after all of
+// them.
+const (
+	farAbove int32 = -1 // the least, and no bound is ahead
+	farBelow int32 = -2 // too few for the string to end, and no bound is ahead
+)
+
 // class is a number that what may follow is the same after as after n characters: while both bounds are farther away
 // than any token reaches, n makes no difference.
 func (c *counter) class(n int32, longest int32) int32 {
 	switch far := c.most < 0 || c.most-n-c.ahead > longest; {
 	case far && n >= c.least:
-		return c.least
+		return farAbove
 	case far && c.least-n > longest:
-		return 0
+		return farBelow
 	}
 	return n
+}
+
+// far is the class of numbers of characters that what follows n is found from: it differs in what a token does that
+// has more than left characters, or that ends the string within needed ones.
+func (c *counter) far(n int32) (class, left, needed int32) {
+	class, left, needed = farAbove, math.MaxInt32, 0
+	if c.most >= 0 {
+		left = c.most - n - c.ahead
+	}
+	if n < c.least {
+		class, needed = farBelow, c.least-n
+	}
+	return class, left, needed
 }
 
 // A place is a point in a rule.
@@ -48,7 +71,7 @@ type span struct {
 	how    counting
 	to     int32
 	under  int32 // where not 0, fewer characters than these have come
-	least  int32 // at least these have come
+	least  int32 // where not 0, at least these have come
 }
 
 // counting is what a span does to the number of characters.
@@ -95,6 +118,7 @@ type frame struct {
 type machine struct {
 	*program
 	frames map[frame]*frame
+	free   bool     // strings may have any number of characters more than they have
 	set    spotSet  // that is made
 	seen   spotSet  // of settle
 	spots  [][]spot // of walk, by depth
@@ -193,7 +217,8 @@ func (m *machine) step(room, from []spot, b byte) (_ []spot, ended, cut bool) {
 	m.set.list = room[:0]
 	for _, s := range from {
 		for _, over := range m.places[s.at].spans {
-			if b < over.lo || b > over.hi || s.n < over.least || over.under != 0 && s.n >= over.under {
+			if b < over.lo || b > over.hi || over.least > 0 && s.n < over.least ||
+				over.under != 0 && s.n >= over.under && !m.free {
 				continue
 			}
 			n := s.n
@@ -214,8 +239,10 @@ func (m *machine) step(room, from []spot, b byte) (_ []spot, ended, cut bool) {
 }
 
 // walk looks which of the nodes from first up to last, with all that is below them, the bytes of texts lead to that
-// begin at spots. It calls found for those that a text goes on from, and ended for those that one ends at.
-func (m *machine) walk(v *Vocabulary, first, last int32, from []spot, found, ended func(n int32)) {
+// begin at spots. It calls found for those that a text goes on from, and ended for those that one ends at. Nodes that
+// skip reports, and what is below them, it leaves out; nil reports none.
+func (m *machine) walk(v *Vocabulary, first, last int32, from []spot, found, ended func(n int32),
+	skip func(n int32) bool) {
 	if first == last {
 		return
 	}
@@ -224,6 +251,10 @@ func (m *machine) walk(v *Vocabulary, first, last int32, from []spot, found, end
 	m.spots[0] = append(m.spots[0][:0], from...)
 	for i := first; i < last; {
 		n := &v.nodes[i]
+		if skip != nil && skip(i) {
+			i = n.after
+			continue
+		}
 		d := int(n.depth - above)
 		m.reach(d + 1)
 		set, ends, cut := m.step(m.spots[d+1][:0], m.spots[d], n.letter)

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 )
@@ -59,7 +60,11 @@ func (g *Grammar) local(at point) *local {
 	l = g.explore(at)
 	mu.Lock()
 	defer mu.Unlock()
-	if len(all) < maxLocals {
+	room := maxLocals
+	if at.n > 0 { // which is found from another quickly, as long as that is kept
+		room /= 2
+	}
+	if len(all) < room {
 		all[at] = l
 	}
 	return l
@@ -76,17 +81,29 @@ func (g *Grammar) explore(from point) *local {
 	m := newMachine(g.p)
 	l := &local{mask: v.newMask()}
 	defer func() { g.allowSpecials(at, l.mask) }()
+	if p.count != 0 {
+		switch c := &g.p.counts[p.count-1]; from.n {
+		case farAbove, farBelow:
+			m.free = true
+			if begin[0].n = c.least; from.n == farBelow {
+				begin[0].n = math.MinInt32 / 2
+			}
+		default:
+			g.exploreNear(from, c, m, l)
+			return l
+		}
+	}
 	found := func(n int32) { l.mask.allow(v.at(n)) }
 	ended := func(n int32) { l.edges = append(l.edges, n) }
 	if p.like == 0 {
-		m.walk(v, 0, int32(len(v.nodes)), begin, found, ended)
+		m.walk(v, 0, int32(len(v.nodes)), begin, found, ended, nil)
 		return l
 	}
 	known, like := g.local(point{at: p.like}), &g.p.places[p.like]
 	for n := int32(0); n < int32(len(v.nodes)); n = v.nodes[n].after {
 		after := v.nodes[n].after
 		if b := v.nodes[n].letter; !slices.Equal(p.over(b), like.over(b)) {
-			m.walk(v, n, after, begin, found, ended)
+			m.walk(v, n, after, begin, found, ended, nil)
 			continue
 		}
 		for _, id := range v.below(n) {
@@ -99,6 +116,44 @@ func (g *Grammar) explore(from point) *local {
 		l.edges = append(l.edges, known.edges[first:last]...)
 	}
 	return l
+}
+
+// exploreNear is explore for a string near a bound of its length, by what follows far from it. Only tokens that reach
+// the bound are walked through: few, unless it is less than ten characters away.
+func (g *Grammar) exploreNear(from point, c *counter, m *machine, l *local) {
+	v := g.v
+	class, left, needed := c.far(from.n)
+	known := g.local(point{from.at, class})
+	same := func(n int32) bool { // with all that is below it
+		of := &v.nodes[n]
+		return int32(of.most) <= left && (!of.quote || int32(of.most) <= needed || needed == 0)
+	}
+	copy(l.mask, known.mask)
+	for n := int32(0); n < int32(len(v.nodes)); {
+		if same(n) {
+			n = v.nodes[n].after
+			continue
+		}
+		for _, id := range v.at(n) {
+			l.mask[id/64] &^= 1 << (id % 64)
+		}
+		n++
+	}
+	edges := known.edges // that come next
+	skip := func(n int32) bool {
+		if !same(n) {
+			return false
+		}
+		for len(edges) > 0 && edges[0] < n {
+			edges = edges[1:]
+		}
+		for len(edges) > 0 && edges[0] < v.nodes[n].after {
+			l.edges, edges = append(l.edges, edges[0]), edges[1:]
+		}
+		return true
+	}
+	m.walk(v, 0, int32(len(v.nodes)), []spot{{at: from.at, n: from.n}},
+		func(n int32) { l.mask.allow(v.at(n)) }, func(n int32) { l.edges = append(l.edges, n) }, skip)
 }
 
 // A State is the beginning of a text of a grammar. It is for one goroutine at a time.
@@ -174,7 +229,7 @@ func (s *State) mask(at spot) Mask {
 		for _, n := range l.edges {
 			allow(n)
 			if len(after) > 0 {
-				s.m.walk(v, n+1, v.nodes[n].after, after, allow, allow)
+				s.m.walk(v, n+1, v.nodes[n].after, after, allow, allow, nil)
 			}
 		}
 	}

@@ -40,6 +40,8 @@ type node struct {
 	first, last int32 // tokens with these bytes: ids[first:last]
 	depth       int16 // bytes on the way, less one
 	letter      byte  // the last of them
+	quote       bool  // a token with these bytes has a quote
+	most        int16 // no token with these bytes adds more characters to a string
 }
 
 // maxToken is the longest token that may come, in bytes. Runs of spaces have a hundred.
@@ -122,8 +124,24 @@ func (v *Vocabulary) plant() {
 		}
 		n.last = int32(i + 1)
 		before = t
+		count, quote := int16(added(t)), bytes.IndexByte(t, '"') >= 0
+		for _, at := range path {
+			n := &v.nodes[at]
+			n.most, n.quote = max(n.most, count), n.quote || quote
+		}
 	}
 	v.close(path)
+}
+
+// added is how many characters a text adds to a string at most, wherever that is: those that begin in it, and one that
+// it begins within.
+func added(text []byte) (n int) {
+	for i, b := range text {
+		if i == 0 || utf8.RuneStart(b) {
+			n++
+		}
+	}
+	return n
 }
 
 // close ends what lies below nodes.
