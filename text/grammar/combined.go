@@ -110,7 +110,13 @@ func (c *compiler) follow(d document) document {
 // exclusive checks that no value is valid by two of the schemas of a oneOf, as far as can be seen: only then is any of
 // them as good as one of them.
 func (c *compiler) exclusive(list []document, at string) error {
-	for i := range list {
+	for i, d := range list {
+		if s, isObject := d.(*object); isObject && c.resolved(d) == nil { // of which the reason is the reference
+			name, isRef := s.values["$ref"].(string)
+			if _, err := c.find(name); isRef && err != nil {
+				return &Error{fmt.Sprintf("%s/%d/$ref", at, i), Unsupported, err.Error()}
+			}
+		}
 		for k := range i {
 			apart := c.apart(list[k], list[i], 0)
 			switch {
