@@ -19,3 +19,17 @@ func TestWrittenLayers(t *testing.T) {
 		require.Equal(t, layers, WrittenLayers(unrolled(t, p, -1)), name)
 	}
 }
+
+// Facts of layers that differ say where the cache of each begins; a layer without one is refused.
+func TestFactsOfLayersWithoutCaches(t *testing.T) {
+	p := goldenPrograms(t)["llama-layer-heads_h200_bf16"]
+	facts, err := Facts(p)
+	require.NoError(t, err)
+	require.Len(t, facts.Layers, p.Model.Layers)
+	b, err := build(p)
+	require.NoError(t, err)
+	b.caches = nil
+	_, err = b.layers()
+	require.ErrorContains(t, err, "layer 0 has no cache that a stage of attention of its own reads")
+	require.ErrorContains(t, err, "[AMK4003]")
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 	"amkc/runtime/host"
 )
 
@@ -133,7 +134,9 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 		f.Model.Cache = m.Cache.String()
 	}
 	if m.HeadsDiffer() {
-		f.Layers = b.layers()
+		if f.Layers, err = b.layers(); err != nil {
+			return host.Facts{}, err
+		}
 	}
 	if len(b.d.Rotations) > 0 && !m.Differ(ir.HeadDimOf) && 2*b.d.Rotations[0].Pairs < m.HeadDim {
 		f.Model.Rotated = 2 * b.d.Rotations[0].Pairs
@@ -156,7 +159,7 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 }
 
 // layers are what the layers differ in.
-func (b *builder) layers() []host.Layer {
+func (b *builder) layers() ([]host.Layer, error) {
 	m, places := &b.p.Model, b.cacheSlots()
 	arena, _ := ir.CacheArena(b.p)
 	out := make([]host.Layer, m.Layers)
@@ -164,11 +167,14 @@ func (b *builder) layers() []host.Layer {
 		f := m.Of(layer)
 		out[layer] = host.Layer{Heads: f.Heads, KVHeads: f.KVHeads, HeadDim: f.HeadDim,
 			CacheBlock: f.State().Block(m.Cache)}
-		if slot, known := places[layer]; known {
-			out[layer].CacheAt = arena[slot].Offset
+		slot, known := places[layer]
+		if !known {
+			return nil, diag.Errorf(codeStructure, "program", "layer %d has no cache that a stage of attention of its "+
+				"own reads; want one for each layer, where layers differ in heads", layer)
 		}
+		out[layer].CacheAt = arena[slot].Offset
 	}
-	return out
+	return out, nil
 }
 
 // labels are those of the numbered stages, in their order.
