@@ -62,7 +62,7 @@ func (b *builder) classify(s *ir.Stage) (*kernel.Body, error) {
 	return kind, err
 }
 
-// findFacts finds those of the model and of the pass.
+// findFacts finds those of the model and of the pass, with the heads of the first layer.
 func (b *builder) findFacts() {
 	m := &b.p.Model
 	b.facts = &kernel.Facts{Hidden: m.Hidden, LayerFacts: *m.Of(0), HeadsDiffer: m.HeadsDiffer(), Vocab: m.Vocab,
@@ -81,18 +81,24 @@ func (b *builder) named(role string) string {
 	return role
 }
 
+// factsOf are those of the model and of the pass, with the heads of the layer of a stage.
+func (b *builder) factsOf(s *ir.Stage, at site) *kernel.Facts {
+	f := *b.facts
+	f.LayerFacts = *b.p.FactsOf(s, at.loop)
+	return &f
+}
+
 // stageOf is a stage as its body has it.
 func (b *builder) stageOf(s *ir.Stage, kind *kernel.Body, at site) *kernel.Stage {
 	d := &s.Dist
 	k := &kernel.Stage{Rows: d.Extent, Grain: d.Grain, Units: d.Extent, Rotation: d.Rot, Step: d.Step, Empty: d.Empty,
 		Signal: s.Signal, Holds: b.readings[s].holds, ReadsHeld: b.readings[s].held, Resident: b.readsResidual(s),
 		NextOnSM: b.token}
-	b.facts.LayerFacts = *b.p.FactsOf(s, at.loop) // of the stage in hand
-	f := b.facts
+	f := b.factsOf(s, at)
 	k.OwnHeads, k.Heads, k.KVHeads, k.HeadDim = f.HeadsDiffer, f.Heads, f.KVHeads, f.HeadDim
 	kind.Read(k, s.Ops)
 	if kind.Derive != nil {
-		kind.Derive(b.facts, k)
+		kind.Derive(f, k)
 	}
 	if k.Rotates {
 		by := b.rotationOf(op(s, ir.ROPE), at)
@@ -180,13 +186,13 @@ func holdsTo(s *ir.Stage, kind *kernel.Body, want []ir.Op) error {
 }
 
 // checkFields refuses constants that the body of a stage cannot have.
-func (b *builder) checkFields(s *ir.Stage, kind *kernel.Body, k *kernel.Stage) error {
+func checkFields(s *ir.Stage, kind *kernel.Body, facts *kernel.Facts, k *kernel.Stage) error {
 	for _, f := range kind.Fields {
 		want := ""
 		if n, count := f.At(k).(*int); count && f.Most > 0 && *n > f.Most {
 			want = "at most " + itoa(f.Most)
 		} else if f.Wants != nil {
-			want = f.Wants(b.facts, k)
+			want = f.Wants(facts, k)
 		}
 		if want != "" {
 			return diag.Errorf(codeStage, "stage "+s.Name, "%s of the kernel's %s cannot be what it says; want %s",

@@ -175,7 +175,7 @@ func (b *builder) checkStage(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at
 				"has flags=%d and parts=%d; splits of the rows have partial results, which flags=2 asks for, and a "+
 					"whole unit has none", flags, k.Splits)
 		}
-		return b.checkAttention(s, k)
+		return b.checkAttention(s, k, at)
 	}
 	return nil
 }

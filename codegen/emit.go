@@ -54,9 +54,9 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	}
 	b.d.RotatesHeads = b.d.RotatesHeads || k.Rotates
 	if !kind.Emitted {
-		b.breaks(holdsTo(s, kind, kind.Ops(b.facts, k)))
+		b.breaks(holdsTo(s, kind, kind.Ops(b.factsOf(s, at), k)))
 	}
-	b.breaks(b.checkFields(s, kind, k))
+	b.breaks(checkFields(s, kind, b.factsOf(s, at), k))
 	if err := b.checkOnChip(s, kind, k, at); err != nil {
 		return err
 	}

@@ -83,14 +83,14 @@ func finishRope(w *productWriter, o *ir.Op) {
 		table += ", " + itoa(by.number)
 	}
 	if differ {
-		table += ", " + itoa(w.b.facts.HeadDim)
+		table += ", " + itoa(w.k.HeadDim)
 	}
 	if w.halved {
 		w.fail("rotates after two rows have become one; want %s before", ir.ROPE)
 	}
 	angles := by.Angles
 	angles.Frequencies = buf(o.In, 1)
-	w.define(o, kernel.RopeOf(w.b.facts, &angles, limit, view(buf(o.In, 0))), "rotated",
+	w.define(o, kernel.RopeOf(w.b.factsOf(w.s, w.at), &angles, limit, view(buf(o.In, 0))), "rotated",
 		fmt.Sprintf("rope<%s>(c, r, %s)", table, w.value(o.In, 0)))
 }
 

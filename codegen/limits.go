@@ -79,8 +79,8 @@ func cacheBytes(m *ir.Model, rows int) int {
 }
 
 // checkAttention bounds the heads of a group and the bytes of a chunk of cache rows.
-func (b *builder) checkAttention(s *ir.Stage, k *kernel.Stage) error {
-	f, rows := &b.facts.LayerFacts, k.ShareRows
+func (b *builder) checkAttention(s *ir.Stage, k *kernel.Stage, at site) error {
+	f, rows := b.p.FactsOf(s, at.loop), k.ShareRows
 	slot := knobs.ChunkBytes.Of(&b.p.Config)
 	bytes := b.cacheBytes(rows)
 	switch {
