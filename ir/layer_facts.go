@@ -24,7 +24,7 @@ func (f *LayerFacts) KeyRows() int   { return f.KVHeads * f.HeadDim }
 func (f *LayerFacts) Group() int { return max(1, f.Heads/max(1, f.KVHeads)) }
 
 // State is what attention keeps of a layer from step to step.
-func (f *LayerFacts) State() State { return State{Kind: Rows, Heads: f.KVHeads, Elements: f.HeadDim} }
+func (f *LayerFacts) State() State { return State{Heads: f.KVHeads, Elements: f.HeadDim} }
 
 // Facts are those of each kind of layers: one where all have the same.
 func (m *Model) Facts() []LayerFacts {

@@ -2,16 +2,10 @@ package ir
 
 import "fmt"
 
-// A StateKind says how a state is addressed.
-type StateKind int
-
-// Rows are addressed by the position: one of K and one of V for each, of every kv head. A row that a step has written
-// and that is not accepted is written again before anything reads it.
-const Rows StateKind = iota
-
-// A State is what a layer keeps from step to step, of one sequence. The elements have the type of the model's cache.
+// A State is what a layer keeps from step to step, of one sequence: rows that are addressed by the position, one of K
+// and one of V for each, of every kv head. A row that a step has written and that is not accepted is written again
+// before anything reads it. The elements have the type of the model's cache.
 type State struct {
-	Kind     StateKind
 	Heads    int // that have rows of their own
 	Elements int // of a row of K, and of V
 }
