@@ -25,7 +25,6 @@ type machine struct {
 	coldLines bool
 	latency   float64 // from asking for a chunk to its last byte, when nothing else is on its way
 	feed      feed    // without its speeds
-	split     float64 // how much longer it takes to join one split more
 	fit       Calibration
 	formats   FormatCalibration
 	passes    *PassCalibration // nil: a step is predicted
@@ -38,8 +37,7 @@ func newMachine(of *Model, first int, chunk float64, kept kernel.Kept) machine {
 	t, config, stream := p.Target, &p.Config, knobs.StreamOf(&p.Config, first)
 	c, _ := chipOf(t.Name)
 	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, tensor: tensor(p), fit: of.fit,
-		formats: of.formats, passes: of.passes, slots: slots(p, kept), flagged: knobs.Flagged.Of(config),
-		split: splitJoined + splitElement*float64(p.Model.Most((*ir.LayerFacts).QueryRows))}
+		formats: of.formats, passes: of.passes, slots: slots(p, kept), flagged: knobs.Flagged.Of(config)}
 	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
 	m.drain = drainTensor * m.clock
 	if !m.tensor {

@@ -224,7 +224,8 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 	case !r.flagged: // who combines splits waits for one counter too, and not for words of all of them
 		at += counterHop
 	case s.body.Polls > 0:
-		at += max(0, r.fit.Partials+r.split*float64(s.splits()-measuredSplits))
+		split := splitJoined + splitElement*float64(s.queries) // for one more
+		at += max(0, r.fit.Partials+split*float64(s.splits()-measuredSplits))
 	}
 	if s.body.Polls > 0 {
 		at += tail

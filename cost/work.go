@@ -43,6 +43,7 @@ type stage struct {
 
 	format  format.Format // of its matrix; nil: it has none
 	columns int           // of that
+	queries int           // elements of all query heads of its layer
 }
 
 // indices are the values of {i}: one for each iteration, and one that stands for none.
@@ -103,7 +104,7 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 		case body.Asked: // the launches that are predicted do not ask for it
 			return nil
 		}
-		st := &stage{ir: s, loop: l, body: body, warps: r.warps(s.Role)}
+		st := &stage{ir: s, loop: l, body: body, warps: r.warps(s.Role), queries: r.program.FactsOf(s, l).QueryRows()}
 		i := 0
 		if l != nil {
 			i = l.Index(l.Iterations(s)[0]) // validated: there is one

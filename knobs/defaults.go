@@ -131,16 +131,19 @@ func inFlightOfLongLayers(c *Case, _ string) int {
 	return max(usual, int(min(trip, float64(most))))
 }
 
-// layerMicros is how long the weights of a layer stream, in us; 0 where the bandwidth is not known.
+// layerMicros is how long the weights of a layer stream, in us, in the mean over layers that differ; 0 where the
+// bandwidth is not known.
 func layerMicros(c *Case) float64 {
 	t, m := c.Target, c.Model
 	if t.HBMGBs == 0 || c.Format == nil {
 		return 0
 	}
-	elements, g := m.Hidden*m.Most(func(f *ir.LayerFacts) int {
-		return 2*(f.QueryRows()+f.KeyRows()) + 3*f.Intermediate
-	}), c.Format.Geometry()
-	return float64(elements) * float64(g.BlockBytes) / float64(g.Rows*g.Columns) / (1e3 * t.HBMGBs)
+	rows, layers, g := 0, max(1, m.Layers), c.Format.Geometry()
+	for i := range layers {
+		f := m.Of(i)
+		rows += 2*(f.QueryRows()+f.KeyRows()) + 3*f.Intermediate
+	}
+	return float64(m.Hidden*rows) / float64(layers) * float64(g.BlockBytes) / float64(g.Rows*g.Columns) / (1e3 * t.HBMGBs)
 }
 
 // stockOfShortLayers makes the stream give way to the exchanges where these take longer than it: fewer chunks are in

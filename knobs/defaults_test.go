@@ -1,6 +1,7 @@
 package knobs
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -109,6 +110,13 @@ func TestStreamThatGivesWay(t *testing.T) {
 			KVHeads: 8, HeadDim: 128,
 			Vocab: 151936}
 	}
+	oneOf := func(m ir.Model, layers, width int) ir.Model { // a layer that is wider than the others
+		m.Layers = layers
+		all := slices.Repeat(m.Facts(), layers)
+		all[layers-1].Intermediate = width
+		m.SetFacts(all)
+		return m
+	}
 	given := func(settings map[string]int) ir.ScheduleConfig {
 		return ir.ScheduleConfig{Tiling: map[string]map[string]int{"ring": settings}}
 	}
@@ -122,6 +130,9 @@ func TestStreamThatGivesWay(t *testing.T) {
 	}{
 		"a layer of 31 MB":  {model(1024, 3072), h200, ir.ScheduleConfig{}, knobs{"stock": 6, "pace": 700}},
 		"a layer of 126 MB": {model(2048, 8192), h200, ir.ScheduleConfig{}, nil},
+		"31 MB, and 63 MB in one of 8": {oneOf(model(1024, 3072), 8, 8192), h200, ir.ScheduleConfig{},
+			knobs{"stock": 6, "pace": 700}},
+		"31 MB, and 126 MB in one of 2": {oneOf(model(1024, 3072), 2, 18432), h200, ir.ScheduleConfig{}, nil},
 		"half of what is there": {model(1024, 3072), h200, given(knobs{"chunk_bytes": 8192}),
 			knobs{"chunk_bytes": 8192, "stock": 12, "pace": 700}},
 		"no run-ahead": {model(1024, 3072), h200, given(knobs{"run_ahead": 0}),
