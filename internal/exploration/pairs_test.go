@@ -60,7 +60,9 @@ func TestPairs(t *testing.T) {
 		less := append(append([]form{}, forms[:i]...), forms[i+1:]...)
 		without, _ = missing(less)
 		values := missingFields(append(append([]valuesSeen{}, seen[:i]...), seen[i+1:]...))
-		require.True(t, len(without) > 0 || len(values) > len(elsewhere), "the table needs no %s", builds[i].Name())
+		require.True(t, len(without) > 0 || slices.ContainsFunc(values, func(v string) bool {
+			return !slices.Contains(elsewhere, v)
+		}), "the table needs no %s", builds[i].Name())
 	}
 }
 
