@@ -10,8 +10,8 @@ ops that are near to those of the stage. Attention normalises q and k, both of t
 nothing; it has no norm of v.
 
 Programs that amkc's own passes make of a model that README.md lists can be emitted, with the default fusion. An edited
-program or a family that is being added may have stages without a body. The reference VM
-runs them all the same: amkc run MODEL --device ref. docs/adding.md says what a body consists of.`)
+program or a family that is being added may have stages without a body. The reference VM runs them all the same: amkc
+run MODEL --device ref. docs/adding.md says what a body consists of.`)
 	codeDist = diag.New("AMK4002", "distribution that generated code cannot express", `
 Generated code computes which tiles or units an SM owns from one descriptor per stage: distribution spread for rows,
 units for attention. Explicit task lists and unassigned tasks run in the reference VM but have no descriptor.`)

@@ -40,8 +40,8 @@ func differ(t *testing.T, g *ir.Graph) {
 }
 
 // Layers may differ in heads, in the size of heads, in the width of the MLP and in its activation: the passes keep what
-// such a model computes, in steps and in passes of several tokens, and every program is
-// proved and read back out of what is emitted.
+// such a model computes, in steps and in passes of several tokens, and every program is proved and read back out of
+// what is emitted.
 func TestLayersThatDiffer(t *testing.T) {
 	ids := []int{5, 211, 17, 3, 99, 42}
 	run := func(p *ir.Program, w refvm.Weights) (all [][]float32) {

@@ -132,7 +132,7 @@ type Body struct {
 	NoPrompt bool  // the kernel for prompts has no such function
 	Asked    bool  // it runs in launches that ask for it alone, and what others need does not change with it
 	Keeps    Keeps // what its SM has of it for later stages
-	Brief    bool  // a few instructions after a choice, which the cost model counts with the choice
+	Brief    bool  // of stop and join_step: a few instructions after a choice, which the cost model counts with it
 	// Polls is the bytes that a task fetches for each element of its first operand, with all that other operands say of
 	// it; 0: the words of each operand.
 	Polls float64

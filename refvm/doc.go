@@ -2,7 +2,10 @@
 // compared with, and the engine on a machine without a GPU.
 //
 // It imports the standard library, ir and the packages below it, and must import no other package of amkc: an oracle
-// that shares code with what it checks shares its bugs.
+// that shares code with what it checks shares its bugs. One choice it shares on purpose: ir/format.InFixedPoint says
+// for the compiler and for the VM whether a quantised matrix is multiplied by digits or by values in fp16. Each does
+// that in code of its own. TestProductsOfTheKernel (compiler/cli, products.cc) compares what the device code makes of
+// matrices of each format, whatever is chosen, with the elements that the plain kernels find.
 //
 // # A decode step
 //

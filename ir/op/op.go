@@ -211,7 +211,8 @@ func (s *Spec) HasRole(r Role) bool {
 	return false
 }
 
-// Input returns the declaration of input i. Inputs beyond those of the form are like the last one.
+// Input returns the declaration of input i. Inputs beyond those of the form are like the last one; one of a form
+// without inputs has an empty declaration.
 func (f *Form) Input(i int) *Operand { return operandOf(f.In, i) }
 
 // Output returns the declaration of output i in the same way.

@@ -79,7 +79,7 @@ struct HeadSizes {
   static constexpr int kTokenFloats = kUnitRow + 2 * kHeadDim;
 };
 
-// Those of a stage's layer: its descriptor has them where layers differ, and else the model.
+// Those of a stage's layer. The default, the model's, is for models whose layers do not differ.
 template <class S, class = void>
 struct OfStage {
   using Type = HeadSizes<kHeads, kKVHeads, kHeadDim>;
