@@ -53,6 +53,7 @@ func TestMostKindsOfSizes(t *testing.T) {
 	for _, sizes := range []int{MostKinds + 1, 40} {
 		_, err = importConfig(t, config(sizes), Source{})
 		require.ErrorContains(t, err, "[AMK1129]")
-		require.ErrorContains(t, err, "per_layer_config: error: makes layers of more than 16 kinds: layer 16 is of another")
+		require.ErrorContains(t, err,
+			"per_layer_config: error: makes layers of more than 16 kinds: layer 16 is of another")
 	}
 }

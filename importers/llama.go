@@ -294,9 +294,9 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 			g.Kinds = append(g.Kinds, ir.LayerKind{Name: name, Rope: f.rope,
 				Nodes: d.layer(&model, m.names, &f.facts, f.window, f.rotates)})
 			if len(g.Kinds) == MostKinds+1 { // windows and rotations alone are fewer
-				m.fail(codeKinds, perLayerConfig, "makes layers of more than %d kinds: layer %d is of another one than "+
-					"all before it; want at most %d kinds, each of which has code of its own in the kernel", MostKinds,
-					i, MostKinds)
+				m.fail(codeKinds, perLayerConfig, "makes layers of more than %d kinds: layer %d is of another one "+
+					"than all before it; want at most %d kinds, each of which has code of its own in the kernel",
+					MostKinds, i, MostKinds)
 			}
 		}
 		g.Layers = append(g.Layers, kind)

@@ -143,7 +143,8 @@ func layerMicros(c *Case) float64 {
 		f := m.Of(i)
 		rows += 2*(f.QueryRows()+f.KeyRows()) + 3*f.Intermediate
 	}
-	return float64(m.Hidden*rows) / float64(layers) * float64(g.BlockBytes) / float64(g.Rows*g.Columns) / (1e3 * t.HBMGBs)
+	elements := float64(m.Hidden*rows) / float64(layers)
+	return elements * float64(g.BlockBytes) / float64(g.Rows*g.Columns) / (1e3 * t.HBMGBs)
 }
 
 // stockOfShortLayers makes the stream give way to the exchanges where these take longer than it: fewer chunks are in
