@@ -328,7 +328,9 @@ class Package(unittest.TestCase):
                                          logit_bias={self.model.encode("}")[0]: 5})
         self.assertIsInstance(json.loads(any_object.text), dict)
         self.assertEqual(json.loads(self.model.generate("x = ", schema={"const": [1, "ö"]}).text), [1, "ö"])
-        for wrong, why in (({"pattern": "x"}, "pattern"), ("{", "read"), ("\0", "NUL"), ({"$ref": "#"}, "itself")):
+        held = self.model.generate("x = ", schema={"type": "string", "pattern": "^a+$", "maxLength": 3}).text
+        self.assertRegex(json.loads(held), r"\Aa{1,3}\Z")
+        for wrong, why in (({"not": {}}, "not"), ("{", "read"), ("\0", "NUL"), ({"$ref": "#"}, "itself")):
             with self.assertRaisesRegex(amk.InputError, why):
                 self.model.generate("x", schema=wrong)
         with self.assertRaisesRegex(amk.InputError, "ignore_eos"):
