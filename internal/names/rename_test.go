@@ -58,8 +58,12 @@ func renamed(t *testing.T, p *ir.Program, to naming) *ir.Program {
 	t.Helper()
 	names := ir.NamesOf(p)
 	buffers, counters, stages := sort{what: "buffer"}, sort{what: "counter"}, sort{what: "stage"}
+	runs := map[string]string{} // a family of several sizes is declared in runs, which have one name
 	for _, b := range p.Buffers {
-		buffers.add(b.Name, fmt.Sprint(b.First, b.Count, b.Step))
+		runs[b.Name] += fmt.Sprint(b.First, b.Count, b.Step) + " "
+	}
+	for _, b := range p.Buffers {
+		buffers.add(b.Name, runs[b.Name])
 	}
 	for i := range p.Variants {
 		for _, c := range p.Variants[i].Counters {
