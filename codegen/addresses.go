@@ -269,7 +269,7 @@ func (b *builder) placePages() error {
 }
 
 // samePage is the constant of a family of the name of the k-th buffer that comes before it, where layers differ in the
-// length of a vector and its members lie on the same pages whatever their length; or "".
+// length of a vector and its members are on the same pages whatever their length; or "".
 func (b *builder) samePage(k int) string {
 	buf := &b.p.Buffers[k]
 	if len(b.p.Model.Kinds) == 0 {

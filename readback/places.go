@@ -71,7 +71,7 @@ func (w *walk) place(braces bool) place {
 	return p
 }
 
-// index reads what takes an entry of a list, from behind its bracket on: the variable of the layers, or a number.
+// index reads what takes an entry of a list, after its opening bracket: the variable of the layers, or a number.
 func (w *walk) index() string {
 	index := ""
 	if w.peek().kind == number {
@@ -84,7 +84,7 @@ func (w *walk) index() string {
 	return index
 }
 
-// member reads the number of a page, from behind its bracket on.
+// member reads the number of a page, after its opening bracket.
 func (w *walk) member() *member {
 	m := &member{}
 	w.want("(")

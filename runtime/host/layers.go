@@ -60,7 +60,7 @@ func (f *Facts) wrongLayers() string {
 	return ""
 }
 
-// cacheOf is where the cache of a layer lies, and a model of such layers. It ends where the next one begins, but for
+// cacheOf is where the cache of a layer is, and a model of such layers. It ends where the next one begins, but for
 // what aligns that.
 func (s *Session) cacheOf(layer int) (m Model, at int, err error) {
 	m, at = s.facts.ModelOf(layer), s.facts.CacheAt(layer)

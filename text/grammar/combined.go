@@ -18,8 +18,8 @@ func (c *compiler) allOf(v document, s *object, said []string, at string) (int32
 	if err != nil {
 		return 0, err
 	}
-	beside := slices.DeleteFunc(slices.Clone(said), func(key string) bool { return key == "allOf" || key == "type" })
-	if len(list) == 1 && len(beside) == 0 && (types == nil || c.within(list[0], types)) {
+	others := slices.DeleteFunc(slices.Clone(said), func(key string) bool { return key == "allOf" || key == "type" })
+	if len(list) == 1 && len(others) == 0 && (types == nil || c.within(list[0], types)) {
 		return c.schema(list[0], pointer(at, "allOf")+"/0")
 	}
 	r := stringRange{most: -1}
@@ -38,7 +38,7 @@ func (c *compiler) allOf(v document, s *object, said []string, at string) (int32
 				continue
 			}
 			return 0, &Error{pointer(at, "allOf"), Unsupported, fmt.Sprintf("has %d schemas, alongside %s; want one "+
-				"and nothing alongside it, or schemas of strings with %s", len(list), orNothing(beside),
+				"and nothing alongside it, or schemas of strings with %s", len(list), orNothing(others),
 				strings.Join(stringWords, ", "))}
 		}
 		if err := r.narrow(part, place); err != nil {

@@ -75,7 +75,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
   constexpr int kPairs = kAtOnce / 2 + 1;  // of a split
   static_assert(kPairs * kOfLane <= 32, "what is missing is bits of a word");
   static_assert(H::kHeadDim % S::kWidth == 0 && S::kWidth % kAtOnce == 0,
-                "a unit lies in one head");
+                "a unit is within one head");
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   const int lane = c.tid % kLanes;
