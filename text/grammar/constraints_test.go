@@ -283,30 +283,37 @@ func TestFormats(t *testing.T) {
 	parsed := func(layout string) func(string) bool {
 		return func(s string) bool { _, err := time.Parse(layout, s); return err == nil }
 	}
+	address := func(s string) (a netip.Addr, ok bool) {
+		a, err := netip.ParseAddr(s)
+		return a, err == nil && a.Zone() == ""
+	}
 	oracles := map[string]func(string) bool{
 		"date":      parsed(time.DateOnly),
 		"time":      func(s string) bool { return parsed(time.RFC3339)("2024-01-01T" + s) },
 		"date-time": parsed(time.RFC3339),
-		"ipv4":      func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is4() },
-		"ipv6":      func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is6() && !a.Is4In6() },
+		"ipv4":      func(s string) bool { a, ok := address(s); return ok && a.Is4() },
+		"ipv6":      func(s string) bool { a, ok := address(s); return ok && a.Is6() },
 		"email": func(s string) bool {
 			a, err := mail.ParseAddress(s)
 			return err == nil && a.Address == s && len(s) <= 254 && strings.IndexByte(s, '@') <= 64
 		},
-		"uri": func(s string) bool { u, err := url.Parse(s); return err == nil && u.IsAbs() && u.Host != "" },
+		"uri": func(s string) bool {
+			u, err := url.Parse(s)
+			return err == nil && u.IsAbs() && u.Host != ""
+		},
 		"hostname": func(s string) bool {
 			u, err := url.Parse("x://" + s)
 			return err == nil && u.Hostname() == s
 		},
 		"duration":      regexp.MustCompile(`^P(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(\d+H)?(\d+M)?(\d+S)?)?)$`).MatchString,
-		"ipvanyaddress": func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Zone() == "" },
+		"ipvanyaddress": func(s string) bool { _, ok := address(s); return ok },
 		"base64": func(s string) bool {
 			_, err := base64.StdEncoding.Strict().DecodeString(s)
 			return err == nil
 		},
 		"uuid": regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`).MatchString,
 	}
-	for name := range stringFormats {
+	for _, name := range knownFormats() {
 		oracle := oracles[name]
 		switch {
 		case strings.HasPrefix(name, "uuid"):
@@ -325,7 +332,7 @@ func TestFormats(t *testing.T) {
 			written++
 			text := strings.Trim(said, ` "`)
 			require.True(t, oracle(text), "%s: %q", name, text)
-			for range 20 { // a text that is no more one is not taken
+			for k := 0; k < 20 && text != ""; k++ { // a text that is no more one is not taken
 				i, bytes := rng.IntN(len(text)), []byte(text)
 				bytes[i] = "0129:-+TZ.@aPx/ "[rng.IntN(16)]
 				changed := string(bytes)
