@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +36,7 @@ type runResult struct {
 	PromptIDs []int   `json:"prompt_ids"`
 	IDs       []int   `json:"ids"`
 	Text      *string `json:"text"`    // of the ids alone; null without a tokenizer
-	Stopped   string  `json:"stopped"` // "eos" or "length"
+	Stopped   string  `json:"stopped"` // "eos", "stop" (before a string of --stop) or "length"
 	*sampling.Report
 	Drafts *draft.Stats `json:"drafts,omitempty"`
 }
@@ -96,16 +97,19 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	var stops []int
+	if len(f.Stops) > 0 && tok == nil {
+		return fmt.Errorf("run: --stop needs a tokenizer: %w", tokErr)
+	}
+	var ends []int
 	if !f.IgnoreEOS {
-		if stops, err = host.StopIDs(c.dir); err != nil {
+		if ends, err = host.StopIDs(c.dir); err != nil {
 			return err
 		}
 	}
 	if given["prompts"] {
 		return c.withSession(ctx, func(s *host.Session) error {
 			return c.completePrompts(ctx, s, f.Prompts, jobs, drafter,
-				prompts.Options{Tokenizer: tok, Sampling: o, Stops: stops})
+				prompts.Options{Tokenizer: tok, Sampling: o, Ends: ends, Stops: f.Stops})
 		})
 	}
 	if !given["max-tokens"] {
@@ -122,7 +126,8 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 				return err
 			}
 		}
-		err := c.complete(ctx, s, tok, o, drafter, prompt, f.MaxTokens, stops)
+		err := c.complete(ctx, s, newWriter(tok, prompt, f.Stops, c.stdout), front.Request{Prompt: prompt,
+			Most: f.MaxTokens, Stops: ends, Sampling: o, Drafter: drafter, Vocab: facts.Model.Vocab})
 		if err == nil && given["save-prefix"] {
 			err = outfile.Write(*save, func(w io.Writer) error { return s.SavePrefix(w, prompt) })
 		}
@@ -149,32 +154,29 @@ func (c *command) loadPrefix(ctx context.Context, s *host.Session, path string, 
 }
 
 // complete decodes and prints, token by token unless the result is to be JSON.
-func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.Tokenizer, o sampling.Options,
-	d draft.Drafter, prompt []int, n int, stops []int) error {
-	w := newWriter(tok, c.stdout)
+func (c *command) complete(ctx context.Context, s *host.Session, w *writer, q front.Request) error {
 	if c.json {
 		w.out = io.Discard
 	}
-	w.prompt(prompt)
 	model := s.Facts().Model
-	if steps := len(prompt) + n - 1; steps > model.MaxSeq { // the last token is not decoded, so it takes no position
+	if steps := len(q.Prompt) + q.Most - 1; steps > model.MaxSeq { // the last token takes no position: not decoded
 		return &host.PositionError{Steps: steps, MaxSeq: model.MaxSeq}
 	}
-	done, err := front.Complete(ctx, front.Watched{Session: s, Line: c.newProgress()}, front.Request{Prompt: prompt,
-		Most: n, Stops: stops, Sampling: o, Drafter: d, Vocab: model.Vocab}, w.token)
-	if endErr := w.end(); err == nil {
-		err = endErr
+	done, err := front.Complete(ctx, front.Watched{Session: s, Line: c.newProgress()}, q, w.token)
+	if !done.Found {
+		found, restErr := w.rest()
+		done.Found, err = found, cmp.Or(err, restErr)
 	}
-	if err != nil || !c.json {
+	if err = cmp.Or(err, w.put("\n")); err != nil || !c.json {
 		return err
 	}
-	r := runResult{Version: 1, PromptIDs: prompt, IDs: done.IDs, Stopped: done.Reason(),
-		Report: o.Report(done.Choices)}
+	r := runResult{Version: 1, PromptIDs: q.Prompt, IDs: done.IDs, Stopped: done.Reason(),
+		Report: q.Sampling.Report(done.Choices)}
 	if done.Drafts.Passes > 0 {
 		r.Drafts = &done.Drafts
 	}
-	if tok != nil {
-		r.Text = &w.written
+	if w.text != nil {
+		r.Text = &w.text.Written
 	}
 	return c.print(r, "")
 }
@@ -266,39 +268,31 @@ func (c *command) readPrompt(path string) ([]byte, error) {
 // What the model writes goes into a file or a pipe byte for byte. On a terminal, control characters other than line
 // breaks and tabs are shown and not obeyed, as the prompt and the weights may be somebody else's.
 type writer struct {
-	out     io.Writer
-	shown   bool               // out is a terminal
-	text    *tokenizer.Decoder // nil: ids
-	begin   string             // the prompt, until it is printed
-	written string             // text after the prompt
-	any     bool               // something was printed
+	out   io.Writer
+	shown bool          // out is a terminal
+	text  *prompts.Text // nil: ids
+	begin string        // the prompt, until it is printed
+	any   bool          // something was printed
 }
 
-func newWriter(tok *tokenizer.Tokenizer, out io.Writer) *writer {
+func newWriter(tok *tokenizer.Tokenizer, prompt []int, stops []string, out io.Writer) *writer {
 	w := &writer{out: out, shown: progress.IsTerminal(out)}
 	if tok != nil {
-		w.text = tok.NewDecoder(true)
+		w.text = prompts.NewText(tok, prompt, stops)
+		w.begin = w.text.Prompt
 	}
 	return w
-}
-
-func (w *writer) prompt(ids []int) {
-	if w.text == nil {
-		return
-	}
-	var b strings.Builder
-	for _, id := range ids {
-		b.WriteString(w.text.Push(id))
-	}
-	w.begin = b.String()
 }
 
 // token prints what an id completes, which may be nothing.
 func (w *writer) token(id int) error {
 	if w.text != nil {
-		s := w.text.Push(id)
-		w.written += s
-		return w.put(s)
+		s, found := w.text.Push(id)
+		err := w.put(s)
+		if found && err == nil {
+			err = front.ErrStop
+		}
+		return err
 	}
 	if w.any {
 		return w.put(fmt.Sprintf(" %d", id))
@@ -306,14 +300,13 @@ func (w *writer) token(id int) error {
 	return w.put(fmt.Sprint(id))
 }
 
-// end prints what was held back, and ends the line.
-func (w *writer) end() error {
-	rest := ""
+// rest prints what was held back, and reports whether that completes a stop string.
+func (w *writer) rest() (found bool, err error) {
+	s := ""
 	if w.text != nil {
-		rest = w.text.Flush()
-		w.written += rest
+		s, found = w.text.End()
 	}
-	return w.put(rest + "\n")
+	return found, w.put(s)
 }
 
 func (w *writer) put(s string) error {

@@ -64,7 +64,7 @@ func TestPromptsAreCompletedAlike(t *testing.T) {
 						e.Limits())
 					var got []prompts.Result
 					require.NoError(t, prompts.Complete(t.Context(), e, jobs,
-						prompts.Options{Sampling: o, Stops: []int{1, 17, 99}}, func(r prompts.Result) error {
+						prompts.Options{Sampling: o, Ends: []int{1, 17, 99}}, func(r prompts.Result) error {
 							got = append(got, r)
 							return nil
 						}))

@@ -4,6 +4,7 @@ package front
 
 import (
 	"context"
+	"errors"
 
 	"amkc/app/prompts"
 	"amkc/runtime/host"
@@ -73,21 +74,41 @@ type Request struct {
 // A Completion is what was decoded.
 type Completion struct {
 	host.Completion
+	Found   bool              // a stop string: the text has ended before it, and the last id completes it
 	Choices []sampling.Choice // where the decoder did not choose on its own
 	Drafts  draft.Stats       // what drafts were good for
 }
 
 // Reason says why a text has ended.
 func (c *Completion) Reason() string {
-	if c.Stopped {
+	switch {
+	case c.Found:
+		return "stop"
+	case c.Stopped:
 		return "eos"
 	}
 	return "length"
 }
 
-// Complete decodes what r says, and gives each token to emit. The decoder chooses the tokens if it can. If not, its
-// logits are looked at here.
-func Complete(ctx context.Context, s Decoder, r Request, emit func(id int) error) (done Completion, err error) {
+// ErrStop is what emit returns where a stop string is complete. [Complete] does not return it.
+var ErrStop = errors.New("the text has ended before a stop string")
+
+// Complete decodes what r says, and gives each token to emit, up to one for which that returns [ErrStop]. The decoder
+// chooses the tokens if it can. If not, its logits are looked at here.
+func Complete(ctx context.Context, s Decoder, r Request, emit func(id int) error) (Completion, error) {
+	var ids []int // a launch may have chosen more before it ends
+	done, err := complete(ctx, s, r, func(id int) error {
+		ids = append(ids, id)
+		return emit(id)
+	})
+	done.IDs = ids
+	if done.Found = errors.Is(err, ErrStop); done.Found {
+		err = nil
+	}
+	return done, err
+}
+
+func complete(ctx context.Context, s Decoder, r Request, emit func(id int) error) (done Completion, err error) {
 	at, d := s.Position(), r.Drafter
 	v, _ := s.(verifier)
 	if d != nil && at > 0 {
@@ -107,7 +128,6 @@ func Complete(ctx context.Context, s Decoder, r Request, emit func(id int) error
 		return done, err
 	}
 	chosen := func(c sampling.Choice) error {
-		done.IDs = append(done.IDs, c.ID)
 		done.Choices = append(done.Choices, c)
 		return emit(c.ID)
 	}

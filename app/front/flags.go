@@ -26,6 +26,7 @@ type Run struct {
 	Prompt, Messages, Prompts string
 	MaxTokens                 int
 	IgnoreEOS                 bool
+	Stops                     []string
 	Sampling                  sampling.Flags
 }
 
@@ -39,6 +40,12 @@ func DefineRun[V any](set Set[V], r *Run, most int) {
 			"{\"ids\": [1,2,3]}; - is stdin. Each gives a line of JSON, in their order")
 	add(set, NewCount(&r.MaxTokens, most, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	set.BoolVar(&r.IgnoreEOS, "ignore-eos", false, "go on after a token that ends the text")
+	add(set, NewWords(&r.Stops, func(s string) (string, error) {
+		if len(s) > serve.MaxStopBytes || len(r.Stops) == serve.MaxStops {
+			return "", fmt.Errorf("want up to %d strings of up to %d bytes", serve.MaxStops, serve.MaxStopBytes)
+		}
+		return s, nil
+	}), "stop", "end the text before the string `TEXT`; may be given several times")
 	set.BoolVar(&r.Sampling.Sample, "sample", false, sampling.SampleDoc)
 	for _, v := range r.Sampling.Values() {
 		add(set, v, v.Name, v.Doc)

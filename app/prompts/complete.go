@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"amkc/app/serve"
 	"amkc/text/sampling"
@@ -13,7 +12,7 @@ import (
 
 // Reasons why a text has ended, as OpenAI's API has them.
 const (
-	finishStop   = "stop"   // with a token that ends texts
+	finishStop   = "stop"   // with a token that ends texts, or a stop string
 	finishLength = "length" // with the last token that was asked for
 )
 
@@ -21,7 +20,7 @@ const (
 type Result struct {
 	Line      int     `json:"line"` // of the prompt
 	PromptIDs []int   `json:"prompt_ids"`
-	IDs       []int   `json:"ids"`            // the last one may be the token that ended the text
+	IDs       []int   `json:"ids"`            // up to the token that ended the text, or completed a stop string
 	Text      *string `json:"text,omitempty"` // without special tokens; absent without a tokenizer
 	Finish    string  `json:"finish_reason"`
 	*sampling.Report
@@ -31,7 +30,8 @@ type Result struct {
 type Options struct {
 	Tokenizer *tokenizer.Tokenizer // nil: results have no text
 	Sampling  sampling.Options     // of each, with noise of its own positions
-	Stops     []int                // ids that end a text
+	Ends      []int                // ids that end a text
+	Stops     []string             // strings before which one ends; none without a tokenizer
 }
 
 // Complete decodes after each prompt, as many prompts at a time as the engine takes, and gives the results to emit in
@@ -81,6 +81,7 @@ type completer struct {
 type text struct {
 	job     int
 	ids     []int
+	says    *Text             // nil: there is no tokenizer
 	sampler *sampling.Sampler // nil: what the engine chooses
 	choices []sampling.Choice
 }
@@ -91,6 +92,9 @@ func (c *completer) admit() error {
 	for c.next < len(c.jobs) && len(c.running) < limits.Sequences {
 		job := &c.jobs[c.next]
 		t, choose := &text{job: c.next}, &c.o.Sampling
+		if c.o.Tokenizer != nil {
+			t.says = NewText(c.o.Tokenizer, job.IDs, c.o.Stops)
+		}
 		if !c.engine.Chooses(&c.o.Sampling, false, false) {
 			var err error
 			if t.sampler, err = sampling.New(c.o.Sampling, limits.Vocab, job.IDs); err != nil {
@@ -98,7 +102,7 @@ func (c *completer) admit() error {
 			}
 			choose = nil
 		}
-		s, _, err := c.engine.Admit(job.IDs, serve.Options{Logits: t.sampler != nil, Most: job.Most, Ends: c.o.Stops,
+		s, _, err := c.engine.Admit(job.IDs, serve.Options{Logits: t.sampler != nil, Most: job.Most, Ends: c.o.Ends,
 			Sampling: choose})
 		if err != nil {
 			return &LineError{job.Line, err.Error()}
@@ -127,7 +131,11 @@ func (c *completer) accept(event serve.Event) error {
 		t.choices = append(t.choices, choice)
 	}
 	t.ids = append(t.ids, choice.ID)
-	stopped := slices.Contains(c.o.Stops, choice.ID)
+	stopped := slices.Contains(c.o.Ends, choice.ID)
+	if t.says != nil {
+		_, found := t.says.Push(choice.ID)
+		stopped = stopped || found
+	}
 	if !stopped && len(t.ids) < job.Most {
 		if t.sampler != nil {
 			c.engine.Replace(event.Sequence, choice.ID)
@@ -138,27 +146,13 @@ func (c *completer) accept(event serve.Event) error {
 	delete(c.running, event.Sequence)
 	r := &Result{Line: job.Line, PromptIDs: job.IDs, IDs: t.ids, Finish: finishLength,
 		Report: c.o.Sampling.Report(t.choices)}
+	if t.says != nil {
+		_, found := t.says.End()
+		r.Text, stopped = &t.says.Written, stopped || found
+	}
 	if stopped {
 		r.Finish = finishStop
 	}
-	if c.o.Tokenizer != nil {
-		r.Text = textOf(c.o.Tokenizer, job.IDs, t.ids)
-	}
 	c.done[t.job] = r
 	return nil
-}
-
-// textOf is what ids say after a prompt: what a token looks like may depend on the one before it.
-func textOf(tok *tokenizer.Tokenizer, prompt, ids []int) *string {
-	d := tok.NewDecoder(true)
-	for _, id := range prompt {
-		d.Push(id)
-	}
-	var b strings.Builder
-	for _, id := range ids {
-		b.WriteString(d.Push(id))
-	}
-	b.WriteString(d.Flush())
-	all := b.String()
-	return &all
 }

@@ -27,7 +27,7 @@ var countFields = map[string]field{
 var anthropicFields = with(without(with(sharedFields, countFields), "stop", "n", "stream_options", "store", "user",
 	"safety_identifier", "prompt_cache_key", "prompt_cache_retention"), map[string]field{
 	"stop_sequences": func(_ *Server, r *request, v value) (err error) {
-		if r.stops, err = list[string](v, maxStops, "a list of up to 16 strings that are not empty"); err != nil {
+		if r.stops, err = list[string](v, MaxStops, "a list of up to 16 strings that are not empty"); err != nil {
 			return err
 		}
 		return r.checkStops(v)

@@ -51,14 +51,18 @@ func (r *request) logprobs() bool { return r.options.LogProbs >= 0 }
 // A field reads one field of a request.
 type field func(s *Server, r *request, v value) error
 
+// Limits of stop strings, of requests and of command lines.
+const (
+	MaxStops     = 16
+	MaxStopBytes = 1024
+)
+
 // Limits of what a request may say.
 const (
-	maxAnswers   = 128
-	maxStops     = 16
-	maxStopBytes = 1024
-	maxWords     = 64 // of lists whose items are a few words that are known
-	maxTopChat   = 20
-	maxTop       = 5
+	maxAnswers = 128
+	maxWords   = 64 // of lists whose items are a few words that are known
+	maxTopChat = 20
+	maxTop     = 5
 )
 
 // sharedFields are those that both kinds of completions have.
@@ -183,7 +187,7 @@ func stops(_ *Server, r *request, v value) error {
 	var one string
 	if v.read(&one, want) == nil {
 		r.stops = []string{one}
-	} else if all, err := list[string](v, maxStops, want); err != nil {
+	} else if all, err := list[string](v, MaxStops, want); err != nil {
 		return err
 	} else {
 		r.stops = all
@@ -193,8 +197,8 @@ func stops(_ *Server, r *request, v value) error {
 
 func (r *request) checkStops(v value) error {
 	for _, stop := range r.stops {
-		if stop == "" || len(stop) > maxStopBytes {
-			return invalid(v.name, "a string of %s has %d bytes; want 1 to %d", v.name, len(stop), maxStopBytes)
+		if stop == "" || len(stop) > MaxStopBytes {
+			return invalid(v.name, "a string of %s has %d bytes; want 1 to %d", v.name, len(stop), MaxStopBytes)
 		}
 	}
 	return nil
@@ -203,7 +207,7 @@ func (r *request) checkStops(v value) error {
 // stopIDs reads tokens that end a text, in front of which it ends.
 func stopIDs(s *Server, r *request, v value) (err error) {
 	const want = "a list of up to 16 token ids"
-	if r.stopIDs, err = list[int](v, maxStops, want); err != nil {
+	if r.stopIDs, err = list[int](v, MaxStops, want); err != nil {
 		return err
 	}
 	for _, id := range r.stopIDs {

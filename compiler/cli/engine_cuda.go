@@ -136,7 +136,7 @@ func hostError(dir string, err error) error {
 	var logits *sampling.LogitsError
 	switch {
 	case err == nil, errors.As(err, &d), errors.As(err, &logits), errors.As(err, &list),
-		errors.Is(err, context.Canceled):
+		errors.Is(err, context.Canceled), errors.Is(err, front.ErrStop):
 		return err
 	case errors.As(err, &build):
 		return diag.Errorf(codeNeedsBuild, dir, "%v", infile.Reason(err))

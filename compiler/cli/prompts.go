@@ -83,7 +83,7 @@ type completions struct {
 }
 
 // runPrompts completes the prompts of a file, and prints a line of JSON for each.
-func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose sampling.Options, stops []int) error {
+func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose sampling.Options, ends []int) error {
 	data, err := r.input(c, "--prompts", r.Prompts)
 	if err != nil {
 		return err
@@ -93,6 +93,9 @@ func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose s
 		return badLine(r.Prompts, err)
 	}
 	tok, missing := compiler.LoadTokenizer(dir)
+	if missing != nil && len(r.Stops) > 0 {
+		return needsTokenizer(missing)
+	}
 	if r.draft != "" {
 		if err := r.place.draftSeveral(c, dir); err != nil {
 			return err
@@ -116,7 +119,7 @@ func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose s
 	}
 	results := completions{Device: o.device, Build: o.build}
 	err = prompts.Complete(ctx, o.sequences(front.Batch(jobs, shape.MaxTokens, d)), jobs,
-		prompts.Options{Tokenizer: tok, Sampling: choose, Stops: stops}, func(r prompts.Result) error {
+		prompts.Options{Tokenizer: tok, Sampling: choose, Ends: ends, Stops: r.Stops}, func(r prompts.Result) error {
 			results.Results = append(results.Results, r)
 			line, err := json.Marshal(r)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/app/front"
+	"amkc/app/prompts"
 	"amkc/compiler"
 	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
@@ -66,9 +67,9 @@ type completion struct {
 	Device    string  `json:"device"`
 	Build     string  `json:"build,omitempty"` // in the cache
 	PromptIDs []int   `json:"prompt_ids"`
-	IDs       []int   `json:"ids"`            // the last one may be the token that ended the text
+	IDs       []int   `json:"ids"`            // up to the token that ended the text, or completed a stop string
 	Text      *string `json:"text,omitempty"` // without special tokens; absent without a tokenizer
-	Stopped   string  `json:"stopped"`        // eos or length
+	Stopped   string  `json:"stopped"`        // eos, stop (before a string of --stop) or length
 	*sampling.Report
 	Drafts *draft.Stats `json:"drafts,omitempty"`
 }
@@ -108,20 +109,23 @@ func (r *runFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	var stops []int
+	var ends []int
 	if !r.IgnoreEOS {
-		if stops, err = compiler.StopIDs(dir); err != nil {
+		if ends, err = compiler.StopIDs(dir); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
 	if flag == "--prompts" {
-		return r.runPrompts(ctx, c, dir, choose, stops)
+		return r.runPrompts(ctx, c, dir, choose, ends)
 	}
 	tok, err := compiler.LoadTokenizer(dir)
 	if err != nil && asText {
 		return fmt.Errorf("--prompt-ids works without a tokenizer: %w", err)
+	}
+	if err != nil && len(r.Stops) > 0 {
+		return needsTokenizer(err)
 	}
 	switch flag {
 	case "--prompt":
@@ -156,8 +160,12 @@ func (r *runFlags) run(c *call) error {
 	if err := checkChoice(c, &choose, o); err != nil {
 		return err
 	}
-	return r.decode(ctx, c, o, tok, choose, drafter, n, stops, asText)
+	return r.decode(ctx, c, o, newStream(c, tok, r.ids, r.Stops, asText), front.Request{Prompt: r.ids, Most: n,
+		Stops: ends, Sampling: choose, Drafter: drafter, Vocab: o.vocab})
 }
+
+// needsTokenizer is why stop strings cannot be looked for.
+func needsTokenizer(err error) error { return fmt.Errorf("--stop needs a tokenizer: %w", err) }
 
 // encode turns the prompt into ids.
 func (r *runFlags) encode(c *call, tok *tokenizer.Tokenizer) ([]int, error) {
@@ -214,22 +222,19 @@ func badPrompt(flag string, err error) error {
 	return diag.Errorf(codePrompt, flag, "%s", strings.TrimPrefix(err.Error(), "tokenizer: "))
 }
 
-// decode streams the completion, as text where the prompt was text.
-func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenizer.Tokenizer, choose sampling.Options,
-	d draft.Drafter, n int, stops []int, asText bool) error {
-	out := newStream(c, tok, r.ids, asText)
-	done, err := front.Complete(ctx, o.engine, front.Request{Prompt: r.ids, Most: n, Stops: stops, Sampling: choose,
-		Drafter: d, Vocab: o.vocab}, out.emit)
-	if err := errors.Join(noToken(err), out.end()); err != nil {
+// decode streams the completion.
+func (r *runFlags) decode(ctx context.Context, c *call, o *opened, out *stream, q front.Request) error {
+	done, err := front.Complete(ctx, o.engine, q, out.emit)
+	if err := errors.Join(noToken(err), out.end(&done)); err != nil {
 		return err
 	}
-	result := completion{Device: o.device, Build: o.build, PromptIDs: r.ids, IDs: done.IDs, Stopped: done.Reason(),
-		Report: choose.Report(done.Choices)}
-	if d != nil {
+	result := completion{Device: o.device, Build: o.build, PromptIDs: q.Prompt, IDs: done.IDs, Stopped: done.Reason(),
+		Report: q.Sampling.Report(done.Choices)}
+	if q.Drafter != nil {
 		result.Drafts = &done.Drafts
 	}
-	if tok != nil {
-		result.Text = &out.text
+	if out.text != nil {
+		result.Text = &out.text.Written
 	}
 	c.payload = result
 	return nil
@@ -237,58 +242,61 @@ func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenize
 
 // A stream prints tokens as they come: whole characters of text, or ids with commas between them.
 type stream struct {
-	c       *call
-	decoder *tokenizer.Decoder // nil without a tokenizer
-	asText  bool
-	text    string // of the completion so far
-	ids     int    // printed
+	c      *call
+	text   *prompts.Text // of the completion; nil without a tokenizer
+	asText bool
+	ids    int // printed
 }
 
-// newStream starts after the prompt, which goes through the decoder as well: what a token looks like may depend on
-// the one before it.
-func newStream(c *call, tok *tokenizer.Tokenizer, prompt []int, asText bool) *stream {
+func newStream(c *call, tok *tokenizer.Tokenizer, prompt []int, stops []string, asText bool) *stream {
 	s := &stream{c: c, asText: asText}
 	if tok != nil {
-		s.decoder = tok.NewDecoder(true)
-		for _, id := range prompt {
-			s.decoder.Push(id)
-		}
+		s.text = prompts.NewText(tok, prompt, stops)
 	}
 	return s
 }
 
 func (s *stream) emit(id int) error {
-	if s.decoder != nil {
-		if err := s.write(s.decoder.Push(id)); err != nil {
+	found := false
+	if s.text != nil {
+		var text string
+		text, found = s.text.Push(id)
+		if err := s.write(text); err != nil {
 			return err
 		}
 	}
-	if s.asText {
-		return nil
+	if !s.asText {
+		separator := ","
+		if s.ids == 0 {
+			separator = ""
+		}
+		s.ids++
+		if err := s.c.printf("%s%s", separator, strconv.Itoa(id)); err != nil {
+			return err
+		}
 	}
-	separator := ","
-	if s.ids == 0 {
-		separator = ""
+	if found {
+		return front.ErrStop
 	}
-	s.ids++
-	return s.c.printf("%s%s", separator, strconv.Itoa(id))
+	return nil
 }
 
-// end prints what the decoder held back, and ends the last line.
-func (s *stream) end() error {
-	if s.decoder != nil {
-		if err := s.write(s.decoder.Flush()); err != nil {
+// end prints what was held back, which may complete a stop string, and ends the last line.
+func (s *stream) end(done *front.Completion) error {
+	if s.text != nil && !done.Found {
+		var rest string
+		rest, done.Found = s.text.End()
+		if err := s.write(rest); err != nil {
 			return err
 		}
 	}
-	if s.asText && strings.HasSuffix(s.text, "\n") {
+	if s.asText && strings.HasSuffix(s.text.Written, "\n") {
 		return nil
 	}
 	return s.c.printf("\n")
 }
 
 func (s *stream) write(text string) error {
-	s.text += text
 	if text == "" || !s.asText || s.c.json {
 		return nil
 	}

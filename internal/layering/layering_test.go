@@ -119,7 +119,7 @@ var allowed = map[string][]string{
 	"app/serve": {"text/chat", "text/grammar", "runtime/infile", "text/jinja", "text/reply",
 		"text/sampling", "text/stopping", "text/tokenizer"},
 	"text/grammar":  {"runtime/infile"},
-	"app/prompts":   {"runtime/infile", "text/sampling", "app/serve", "text/tokenizer"},
+	"app/prompts":   {"runtime/infile", "text/sampling", "text/stopping", "app/serve", "text/tokenizer"},
 	"text/stopping": {},
 	"text/draft":    {},
 	"text/sampling": {"text/draft", "runtime/infile"},
