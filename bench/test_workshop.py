@@ -50,7 +50,7 @@ AMKC = """\
         ids = [int(i) for i in after("--ids").split(",")]
         save(after("-o"), ids, 3e-4 if (here / "wrong").exists() else 0)
     elif args[0] == "run":
-        ids = [int(i) for i in after("--prompt-ids").split(",")]
+        ids = [int(i) for i in after("--ids").split(",")]
         new = []
         for _ in range(int(after("--max-tokens"))):
             new.append((7 * (ids + new)[-1] + 1) % 512)

@@ -290,7 +290,7 @@ class Workshop:
 
     def complete(self, directory, prompt, n):
         """The n ids that a build decodes greedily after a prompt."""
-        args = [str(self.tools.amkc), "run", str(directory), "--device", "cuda", "--prompt-ids", joined(prompt),
+        args = [str(self.tools.amkc), "run", str(directory), "--device", "cuda", "--ids", joined(prompt),
                 "--max-tokens", str(n), "--ignore-eos", "--json"]
         self.log.append(spell(args))
         return self.answer(args, RUN_SECONDS)["ids"]

@@ -47,7 +47,7 @@ quantise without --calibrate. A text with ids that the model does not have is re
 Text goes in and out through tokenizer.json of the model directory. BPE is modelled, over bytes as in GPT-2 and over
 characters as in SentencePiece, with the normalizers, pre-tokenizers and decoders of today's model families; anything
 else is refused, never approximated. The message names the component, and what would be accepted. Compiling warns of
-it, because a build without a tokenizer still decodes token ids: amkc run MODEL --prompt-ids 1,2,3
+it, because a build without a tokenizer still decodes token ids: amkc run MODEL --ids 1,2,3
 
 A model that comes with tokenizer.model alone has to be converted once, on a machine with transformers:
 
@@ -121,8 +121,9 @@ written out, each with code of its own, as with tiling.loop.roll 0, and nvcc tak
 how many layers have code, and how many would be accepted. A loop over equal layers is code for one, and takes seconds.
 
 In a search on one machine (amkc search --jobs N) a build may take a quarter of --timeout, and all of it where one is
-made on its own (amkc search work --stage build, amkc eval --build-only). Nothing was launched, and no value of a knob
-is retired for it. A build that is in the cache is found there, and never refused.`)
+made alone (amkc search eval --build-only). Nothing was launched, and no value of a knob is retired for it. A build that
+is in the cache is found there, and never refused.`)
+
 	codeNVCCBroken = diag.New("AMK5114", "nvcc does not work here", `
 amkc doctor has nvcc compile a small kernel for each GPU of the machine, or for sm_90a where there is none, and it did
 not. The notes quote nvcc. Most often the toolkit is older than the GPU (13.0 is what amkc is tested with), is not

@@ -150,7 +150,7 @@ func (s Settings) Config() (ir.ScheduleConfig, error) {
 				known[k] = axes[k].Path
 			}
 			diags.Add(diag.Errorf(codeKnob, where(escaped(path)), "is not a knob that a search varies; %s",
-				diag.Guess(path, known, "amkc space lists them")))
+				diag.Guess(path, known, "amkc search space lists them")))
 			continue
 		}
 		if d := axes[i].set(&c, s[path]); d != nil {

@@ -135,8 +135,8 @@ func (c *Campaign) verdictFor(j *Job, v *Verdict) error {
 	default:
 		return nil
 	}
-	return diag.Errorf(codeOther, "verdict "+v.ID, "%s; want one of this campaign: amkc campaign next says which",
-		wrong)
+	return diag.Errorf(codeOther, "verdict "+v.ID, "%s; want one of this campaign: amkc search campaign next says "+
+		"which", wrong)
 }
 
 // Same compares another campaign with this one, which is in a directory. The error names the first field that differs.

@@ -64,16 +64,16 @@ func (p PublicKey) Check(v *Verdict) error {
 	signature, err := hex.DecodeString(text)
 	switch {
 	case v.Signature == "":
-		return diag.Errorf(codeForged, "verdict "+v.ID, "has no signature; want what amkc eval --json prints, "+
+		return diag.Errorf(codeForged, "verdict "+v.ID, "has no signature; want what amkc search eval --json prints, "+
 			"unchanged")
 	case by != p.String():
 		return diag.Errorf(codeForged, "verdict "+v.ID, "is signed with the key %.8s, and the public key here is "+
-			"%.8s; want a verdict of amkc eval with the key of this campaign", by, p)
+			"%.8s; want a verdict of amkc search eval with the key of this campaign", by, p)
 	// A signature has one spelling: a verdict cannot be recorded twice.
 	case err != nil || hex.EncodeToString(signature) != text || !ed25519.Verify(ed25519.PublicKey(p), signed(v),
 		signature):
 		return diag.Errorf(codeForged, "verdict "+v.ID, "is not what its signature is of: something in it was "+
-			"changed; want what amkc eval --json prints, unchanged")
+			"changed; want what amkc search eval --json prints, unchanged")
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	key, err := parseKey(path, text)
 	if err != nil {
 		return nil, diag.Errorf(codeKey, path, "is not a key; want a public or a private key of Ed25519 in PEM, "+
-			"such as the .pub that amkc eval and amkc search write when they make a key")
+			"such as the .pub that amkc search eval and amkc search write when they make a key")
 	}
 	return key.Public(), nil
 }
@@ -139,8 +139,8 @@ func parseKey(path string, text []byte) (Key, error) {
 			}
 		}
 	}
-	return nil, diag.Errorf(codeKey, path, "is not a private key; want one of Ed25519 in PEM, or no file: amkc eval "+
-		"and amkc search make one. Earlier versions had a secret of 64 digits there, with which "+
+	return nil, diag.Errorf(codeKey, path, "is not a private key; want one of Ed25519 in PEM, or no file: amkc search "+
+		"eval and amkc search make one. Earlier versions had a secret of 64 digits there, with which "+
 		"nobody else could verify: rename or remove it")
 }
 

@@ -190,7 +190,7 @@ func ParseVerdict(text []byte, file string) (*Verdict, error) {
 		return nil, earlier(file, schema, VerdictSchema)
 	}
 	if err := d.Decode(&v); err != nil {
-		return nil, diag.Errorf(codeNoVerdict, file, "is not a verdict: %s; want what amkc eval --json "+
+		return nil, diag.Errorf(codeNoVerdict, file, "is not a verdict: %s; want what amkc search eval --json "+
 			"prints", infile.InJSON(text, err))
 	}
 	if d.More() {

@@ -116,7 +116,7 @@ func (s *State) sameRules(dir string) error {
 	return nil
 }
 
-// Record adds a verdict that amkc eval made outside the campaign: against the incumbent, at the last rung.
+// Record adds a verdict that amkc search eval made outside the campaign: against the incumbent, at the last rung.
 func (j *Journal) Record(v *Verdict, key PublicKey, now time.Time) (*Trial, error) {
 	s := j.State
 	if err := s.campaign.Signs(key); err != nil {

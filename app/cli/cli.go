@@ -210,6 +210,9 @@ func defaults(fs *flag.FlagSet) string {
 	var b bytes.Buffer
 	fs.VisitAll(func(f *flag.Flag) {
 		kind, doc := flag.UnquoteUsage(f)
+		if doc == "" { // a name of the previous release
+			return
+		}
 		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" {
 			doc += " (default " + f.DefValue + ")"
 		}
@@ -233,12 +236,12 @@ func parseIDs(s string) ([]int, error) {
 		func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
 		id, err := strconv.Atoi(word)
 		if err != nil {
-			return nil, usagef("--prompt-ids: %q is not an id; numbers separated by commas are expected", word)
+			return nil, usagef("--ids: %q is not an id; numbers separated by commas are expected", word)
 		}
 		ids = append(ids, id)
 	}
 	if len(ids) == 0 {
-		return nil, usagef("--prompt-ids: no ids")
+		return nil, usagef("--ids: no ids")
 	}
 	return ids, nil
 }

@@ -86,7 +86,7 @@ func TestRun(t *testing.T) {
 	require.Equal(t, "fake: the prompt begins with <|begin_of_text|>, so no other is put in front\n", stderr)
 	require.True(t, strings.HasPrefix(out, "def fibonacci(n):"))
 
-	code, out, _ = run(t, dir, "", "run", "--prompt-ids", "5, 6,7", "--max-tokens", "40", "--ignore-eos", "--json")
+	code, out, _ = run(t, dir, "", "run", "--ids", "5, 6,7", "--max-tokens", "40", "--ignore-eos", "--json")
 	require.Zero(t, code)
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.Equal(t, []int{5, 6, 7}, r.PromptIDs)
@@ -115,20 +115,28 @@ func TestRunNeverPrintsHalfACharacter(t *testing.T) {
 func TestRunWithoutATokenizer(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := build(t, "")
-	ids := []string{"run", "--prompt-ids", "1,2", "--max-tokens", "3"}
+	ids := []string{"run", "--ids", "1,2", "--max-tokens", "3"}
+	code, old, stderr := run(t, dir, "", "run", "--prompt-ids", "1,2", "--max-tokens", "3")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "--prompt-ids is --ids now")
+	code, now, stderr := run(t, dir, "", ids...)
+	require.Zero(t, code, stderr)
+	require.Equal(t, now, old)
+	_, help, _ := run(t, dir, "", "run", "--help")
+	require.NotContains(t, help, "prompt-ids")
 	hosttest.Write(t, dir, host.TokenizerFile, []byte(`{"model": {"type": "Unigram"}}`))
 	code, out, stderr := run(t, dir, "", "run", "--prompt", "x")
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
 	require.Contains(t, stderr, "Unigram")
-	require.Contains(t, stderr, "--prompt-ids works without a tokenizer")
+	require.Contains(t, stderr, "--ids works without a tokenizer")
 	code, out, _ = run(t, dir, "", ids...)
 	require.Zero(t, code)
 	require.Len(t, strings.Fields(out), 3)
 
 	require.NoError(t, os.Remove(filepath.Join(dir, host.TokenizerFile)))
 	_, _, stderr = run(t, dir, "", "run", "--prompt", "x")
-	require.Contains(t, stderr, "the model came without a tokenizer; --prompt-ids works without a tokenizer")
+	require.Contains(t, stderr, "the model came without a tokenizer; --ids works without a tokenizer")
 	code, again, _ := run(t, dir, "", append(ids, "--json")...)
 	require.Zero(t, code)
 	require.Contains(t, again, `"text":null`)
@@ -142,17 +150,17 @@ func TestUsage(t *testing.T) {
 	}{
 		{nil, "no command"},
 		{[]string{"train"}, `unknown command "train"`},
-		{[]string{"run"}, "give one of --prompt TEXT, --messages FILE, --prompt-ids 1,2,3 and --prompts FILE"},
-		{[]string{"run", "--prompt", "a", "--prompt-ids", "1"}, "give one of --prompt TEXT, --messages FILE,"},
+		{[]string{"run"}, "give one of --prompt TEXT, --messages FILE, --ids 1,2,3 and --prompts FILE"},
+		{[]string{"run", "--prompt", "a", "--ids", "1"}, "give one of --prompt TEXT, --messages FILE,"},
 		{[]string{"run", "--prompt", "a", "--max-tokens", "0"},
 			`"0" for flag --max-tokens: want a whole number from 1`},
-		{[]string{"run", "--prompt-ids", "1,x"}, `"x" is not an id`},
-		{[]string{"run", "--prompt-ids", ","}, "no ids"},
+		{[]string{"run", "--ids", "1,x"}, `"x" is not an id`},
+		{[]string{"run", "--ids", ","}, "no ids"},
 		{[]string{"run", "--heat", "1"}, "flag provided but not defined: --heat"},
-		{[]string{"run", "--prompt-ids", "1", "--temperature", "hot"}, "want 0, or a number from 1e-06 to 1e+06"},
-		{[]string{"run", "--prompt-ids", "1", "--top-k", "5"}, "--top-k is for drawing tokens; want --temperature T"},
-		{[]string{"run", "--prompt-ids", "1", "--logprobs", "1"}, "--logprobs goes with --json"},
-		{[]string{"run", "--prompt-ids", "1", "--logit-bias", "4096:1"},
+		{[]string{"run", "--ids", "1", "--temperature", "hot"}, "want 0, or a number from 1e-06 to 1e+06"},
+		{[]string{"run", "--ids", "1", "--top-k", "5"}, "--top-k is for drawing tokens; want --temperature T"},
+		{[]string{"run", "--ids", "1", "--logprobs", "1"}, "--logprobs goes with --json"},
+		{[]string{"run", "--ids", "1", "--logit-bias", "4096:1"},
 			"--logit-bias is for token 4096; want ids from 0 to 4095"},
 		{[]string{"bench", "--gpu", "x"}, `invalid value "x" for flag --gpu; want a whole number`},
 		{[]string{"info", "--json=x"}, `invalid boolean value "x" for --json; want true or false`},
@@ -183,16 +191,16 @@ func TestUsage(t *testing.T) {
 func TestErrorsAndExitCodes(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := build(t, "stall_at=5")
-	code, _, stderr := run(t, dir, "", "run", "--prompt-ids", "1", "--max-tokens", "200")
+	code, _, stderr := run(t, dir, "", "run", "--ids", "1", "--max-tokens", "200")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "recompile with --max-seq 200")
-	code, _, stderr = run(t, dir, "", "run", "--prompt-ids", "5000")
+	code, _, stderr = run(t, dir, "", "run", "--ids", "5000")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "token id 5000: the model has ids 0 to 4095")
-	code, _, stderr = run(t, dir, "", "run", "--prompt-ids", "1")
+	code, _, stderr = run(t, dir, "", "run", "--ids", "1")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "L01.qkv (step 4): SM 1 waited in vain")
-	code, _, stderr = run(t, dir, "", "run", "--prompt-ids", "1", "--gpu", "9", "--json")
+	code, _, stderr = run(t, dir, "", "run", "--ids", "1", "--gpu", "9", "--json")
 	require.Equal(t, 2, code)
 	var d map[string]string
 	require.NoError(t, json.Unmarshal([]byte(stderr), &d))
@@ -349,7 +357,7 @@ func TestInterrupt(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := build(t, "hang_at=5")
 	defer interrupts()()
-	code, _, stderr := run(t, dir, "", "run", "--prompt-ids", "1")
+	code, _, stderr := run(t, dir, "", "run", "--ids", "1")
 	require.Equal(t, 130, code)
 	require.Equal(t, "fake: error: interrupted\n", stderr)
 }

@@ -31,7 +31,7 @@ var damaged = []struct {
 	{host.WeightsFile, [][]string{runIDs}},
 }
 
-var runIDs = []string{"run", "--prompt-ids", "1,2", "--max-tokens", "2"}
+var runIDs = []string{"run", "--ids", "1,2", "--max-tokens", "2"}
 
 // A launcher starts whatever one file of its build holds: it works, or says what is wrong with the build.
 func FuzzLauncher(f *testing.F) {

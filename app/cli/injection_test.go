@@ -75,7 +75,7 @@ func TestHostileBuilds(t *testing.T) {
 		shows("word", hostile)
 		shows("argument", "info", hostile)
 		shows("flag", "run", "--"+hostile)
-		shows("ids", "run", "--prompt-ids", hostile)
+		shows("ids", "run", "--ids", hostile)
 		shows("file", "bench", "--report", filepath.Join(dir, "none", hostile))
 	}
 }

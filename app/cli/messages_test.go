@@ -58,5 +58,5 @@ func TestRunMessages(t *testing.T) {
 	require.Contains(t, stderr, "missing.json: the messages cannot be read: no such file or directory")
 	code, _, stderr = run(t, dir, "", "run", "--messages", "-", "--prompt", "x")
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "give one of --prompt TEXT, --messages FILE, --prompt-ids 1,2,3 and --prompts FILE")
+	require.Contains(t, stderr, "give one of --prompt TEXT, --messages FILE, --ids 1,2,3 and --prompts FILE")
 }

@@ -35,7 +35,7 @@ func TestRunDraft(t *testing.T) {
 	hosttest.NeedDriver(t)
 	plain := hosttest.Build(t, "", nil)
 	dir := hosttest.Build(t, "", func(f *host.Facts) { hosttest.AddPasses(f, shape.Pass{Rows: 8}) })
-	args := []string{"--prompt-ids", "5,6,7,8,5,6,7,8,5,6", "--max-tokens", "40"}
+	args := []string{"--ids", "5,6,7,8,5,6,7,8,5,6", "--max-tokens", "40"}
 	want, _ := decoded(t, plain, args...)
 	got, _ := decoded(t, dir, append(args, "--draft", "ngram")...)
 	require.Equal(t, want.IDs, got.IDs)
@@ -61,7 +61,7 @@ func TestRunPrefix(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := hosttest.Build(t, "cache=16384", nil) // the first block has what the fake kernel knows of four positions
 	saved := filepath.Join(t.TempDir(), "saved")
-	_, _ = decoded(t, dir, "--prompt-ids", "5,6,7,8", "--max-tokens", "3", "--save-prefix", saved)
+	_, _ = decoded(t, dir, "--ids", "5,6,7,8", "--max-tokens", "3", "--save-prefix", saved)
 	require.FileExists(t, saved)
 	for prompt, says := range map[string]string{
 		"5,6,7,8,9": "", // goes on
@@ -69,24 +69,24 @@ func TestRunPrefix(t *testing.T) {
 		"5,6,1":     "of the 4 tokens of the prefix the prompt begins with 2",
 		"9":         "of the 4 tokens of the prefix the prompt begins with 0",
 	} {
-		want, _ := decoded(t, dir, "--prompt-ids", prompt, "--max-tokens", "20")
-		got, _ := decoded(t, dir, "--prompt-ids", prompt, "--max-tokens", "20", "--prefix", saved)
+		want, _ := decoded(t, dir, "--ids", prompt, "--max-tokens", "20")
+		got, _ := decoded(t, dir, "--ids", prompt, "--max-tokens", "20", "--prefix", saved)
 		require.Equal(t, want.IDs, got.IDs, prompt)
-		drawn, _ := decoded(t, dir, "--prompt-ids", prompt, "--max-tokens", "20", "--temperature", "1", "--seed", "3")
-		again, _ := decoded(t, dir, "--prompt-ids", prompt, "--max-tokens", "20", "--temperature", "1", "--seed", "3",
+		drawn, _ := decoded(t, dir, "--ids", prompt, "--max-tokens", "20", "--temperature", "1", "--seed", "3")
+		again, _ := decoded(t, dir, "--ids", prompt, "--max-tokens", "20", "--temperature", "1", "--seed", "3",
 			"--prefix", saved)
 		require.Equal(t, drawn.IDs, again.IDs, prompt)
-		_, _, stderr := run(t, dir, "", "run", "--prompt-ids", prompt, "--max-tokens", "1", "--prefix", saved)
+		_, _, stderr := run(t, dir, "", "run", "--ids", prompt, "--max-tokens", "1", "--prefix", saved)
 		if says == "" {
 			require.NotContains(t, stderr, "prefix")
 		}
 		require.Contains(t, stderr, says)
 	}
 	require.NoError(t, os.WriteFile(saved, []byte("no prefix"), 0o600))
-	code, _, stderr := run(t, dir, "", "run", "--prompt-ids", "5", "--prefix", saved)
+	code, _, stderr := run(t, dir, "", "run", "--ids", "5", "--prefix", saved)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "no prefix that this program has saved")
-	code, _, stderr = run(t, dir, "", "run", "--prompt-ids", "5", "--save-prefix", filepath.Join(dir, "config.json"))
+	code, _, stderr = run(t, dir, "", "run", "--ids", "5", "--save-prefix", filepath.Join(dir, "config.json"))
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "--save-prefix: ")
 }
@@ -137,7 +137,7 @@ func TestRunPrompts(t *testing.T) {
 		require.Len(t, got, 3)
 		for i, most := range []string{"20", "30", "1"} {
 			ids := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(got[i].PromptIDs)), ","), "[]")
-			alone, _ := decoded(t, dir, "--prompt-ids", ids, "--max-tokens", most)
+			alone, _ := decoded(t, dir, "--ids", ids, "--max-tokens", most)
 			require.Equal(t, alone.IDs, got[i].IDs)
 			require.Equal(t, line{i + 1, got[i].PromptIDs, alone.IDs, "length"}, got[i])
 		}
@@ -153,7 +153,7 @@ func TestRunPrompts(t *testing.T) {
 			{"{\"ids\": [5]}\n{}\n", "line 2: it has both of \"prompt\" and \"ids\", or neither", nil, 1},
 			{"{\"prompt\": \"a\"}\n", "the model came without a tokenizer", nil, 1},
 			{"{\"ids\": [5], \"max_tokens\": 200}\n", "line 1: 1 tokens and 200 after them do not fit the 128", nil, 1},
-			{"", "run: give one of --prompt TEXT", []string{"--prompt-ids", "4"}, 2},
+			{"", "run: give one of --prompt TEXT", []string{"--ids", "4"}, 2},
 			{"", "are for one prompt, and --prompts has several", []string{"--save-prefix", "x"}, 2},
 		} {
 			code, _, stderr := run(t, dir, c.stdin, append([]string{"run", "--prompts", "-"}, c.args...)...)

@@ -30,6 +30,9 @@ import (
 // defaultTokens is how many tokens run generates when it is not told, less where positions end sooner.
 const defaultTokens = 256
 
+// oldIDs is --ids in the previous release.
+const oldIDs = "prompt-ids"
+
 // runResult is what run prints as JSON.
 type runResult struct {
 	Version   int     `json:"version"`
@@ -45,7 +48,8 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	set := c.flags("run")
 	var f front.Run
 	front.DefineRun(set, &f, defaultTokens)
-	list := set.String("prompt-ids", "", "token `IDS` to continue, 1,2,3; works without a tokenizer too")
+	list := set.String("ids", "", "token `IDS` to continue, 1,2,3; works without a tokenizer too")
+	set.StringVar(list, oldIDs, "", "") // of the previous release
 	guess := set.String("draft", "", "draft tokens by `ngram` from prompt and output, and verify several tokens "+
 		"per pass; the text is the same")
 	load := set.String("prefix", "", "take what the prompt has in common with the prefix in `FILE` from there")
@@ -55,15 +59,20 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	}
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if given[oldIDs] {
+		given["ids"] = true
+		fmt.Fprintf(c.stderr, "%s: --%s is --ids now; the old name is gone in the next release\n",
+			c.launcher.Model.Name, oldIDs)
+	}
 	sources := 0
-	for _, name := range []string{"prompt", "prompt-ids", "messages", "prompts"} {
+	for _, name := range []string{"prompt", "ids", "messages", "prompts"} {
 		if given[name] {
 			sources++
 		}
 	}
 	switch {
 	case sources != 1:
-		return usagef("run: give one of --prompt TEXT, --messages FILE, --prompt-ids 1,2,3 and --prompts FILE")
+		return usagef("run: give one of --prompt TEXT, --messages FILE, --ids 1,2,3 and --prompts FILE")
 	case given["prompts"] && (given["prefix"] || given["save-prefix"]):
 		return usagef("run: --prefix and --save-prefix are for one prompt, and --prompts has several")
 	}
@@ -184,7 +193,7 @@ func (c *command) complete(ctx context.Context, s *host.Session, w *writer, q fr
 // encode turns the prompt into ids.
 func (c *command) encode(tok *tokenizer.Tokenizer, tokErr error, text string) ([]int, error) {
 	if tokErr != nil {
-		return nil, fmt.Errorf("%w; --prompt-ids works without a tokenizer", tokErr)
+		return nil, fmt.Errorf("%w; --ids works without a tokenizer", tokErr)
 	}
 	if text == "-" {
 		all, err := infile.ReadStream(c.stdin, "stdin", infile.Prompt)
@@ -226,7 +235,7 @@ func (c *command) format() (*chat.Format, error) {
 // the prompt has.
 func (c *command) encodeMessages(tok *tokenizer.Tokenizer, tokErr error, path string) ([]int, error) {
 	if tokErr != nil {
-		return nil, fmt.Errorf("%w; --prompt-ids works without a tokenizer", tokErr)
+		return nil, fmt.Errorf("%w; --ids works without a tokenizer", tokErr)
 	}
 	format, err := c.format()
 	if err != nil {

@@ -23,7 +23,7 @@ type sampledResult struct {
 
 func sampled(t *testing.T, dir string, args ...string) (r sampledResult) {
 	t.Helper()
-	args = append([]string{"run", "--prompt-ids", "5,6,7", "--json", "--max-tokens", "12"}, args...)
+	args = append([]string{"run", "--ids", "5,6,7", "--json", "--max-tokens", "12"}, args...)
 	code, out, stderr := run(t, dir, "", args...)
 	require.Zero(t, code, stderr)
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
@@ -84,14 +84,14 @@ func jsonOf(t *testing.T, v any) string {
 func TestSamplingThatCannotBe(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := build(t, "")
-	code, _, stderr := run(t, dir, "", "run", "--prompt-ids", "1", "--max-tokens", "200", "--temperature", "1")
+	code, _, stderr := run(t, dir, "", "run", "--ids", "1", "--max-tokens", "200", "--temperature", "1")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "recompile with --max-seq 200")
-	code, _, stderr = run(t, dir, "", "run", "--prompt-ids", "1", "--logprobs", "4097", "--json")
+	code, _, stderr = run(t, dir, "", "run", "--ids", "1", "--logprobs", "4097", "--json")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "--logprobs is 4097; want at most 4096, as many as the model has tokens")
 	hosttest.Write(t, dir, host.GenConfigFile, []byte(`{"num_beams": 4}`))
-	code, _, stderr = run(t, dir, "", "run", "--prompt-ids", "1", "--sample")
+	code, _, stderr = run(t, dir, "", "run", "--ids", "1", "--sample")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "generation_config.json: it cannot be followed: num_beams is 4, which is not supported")
 }

@@ -56,9 +56,9 @@ func TestLongPromptsOnATerminal(t *testing.T) {
 		})
 	}
 	ids := strings.TrimSuffix(strings.Repeat("5,", 100), ",")
-	all := onTerminal(t, dir, "", "run", "--prompt-ids", ids, "--max-tokens", "1")
+	all := onTerminal(t, dir, "", "run", "--ids", ids, "--max-tokens", "1")
 	require.Contains(t, all, gone+"reading tokens: 0 of 100 tokens"+gone)
-	code, _, stderr := run(t, dir, "", "run", "--prompt-ids", ids, "--max-tokens", "1")
+	code, _, stderr := run(t, dir, "", "run", "--ids", ids, "--max-tokens", "1")
 	require.Zero(t, code)
 	require.Empty(t, stderr, "no terminal")
 }

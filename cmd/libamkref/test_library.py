@@ -176,7 +176,7 @@ class Package(unittest.TestCase):
                 (["--temperature", "0.7", "--seed", "11", "--top-k", "40"], dict(temperature=0.7, seed=11, top_k=40)),
                 (["--repetition-penalty", "1.3"], dict(repetition_penalty=1.3)),
                 (["--sample", "--seed", "3"], dict(sample=True, seed=3))):
-            out = subprocess.run([os.path.join(ROOT, "amkc"), "run", MODEL, "--prompt-ids", ids, "--max-tokens", "12",
+            out = subprocess.run([os.path.join(ROOT, "amkc"), "run", MODEL, "--ids", ids, "--max-tokens", "12",
                                   "--device", "ref", "--json", *flags], capture_output=True, text=True, check=True)
             said = [int(i) for i in re.search(r'"ids": *\[([^\]]*)\]', out.stdout)[1].split(",")]
             self.assertEqual(self.model.generate(PROMPT, max_tokens=12, **options).ids, said, flags)

@@ -234,11 +234,15 @@ var signs = []string{"eval", "search", "campaign_record", "campaign_verify"}
 
 // command is the command line of a tool with an input.
 func (a *arguments) command(tool string, in any) {
-	verb := strings.SplitN(tool, "_", 2)
-	if tool == "build" {
-		verb = []string{"compile"}
+	verb := strings.Split(tool, "_")
+	switch verb[0] {
+	case "build":
+		verb[0] = "compile"
+	case "eval", "space", "campaign":
+		verb = append([]string{"search"}, verb...)
 	}
 	a.add(verb...)
+	a.verb = len(verb)
 	a.fields(reflect.ValueOf(in))
 	if slices.Contains(signs, tool) {
 		a.text("--key", a.s.options.Key)

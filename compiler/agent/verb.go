@@ -34,6 +34,7 @@ const (
 type arguments struct {
 	s       *Server
 	words   []string
+	verb    int    // how many of them name the verb
 	scratch string // for configurations, which verbs read from files
 	alone   bool   // it measures
 	finds   bool   // what is wrong with the environment is what it was asked: exit code 2 is an answer
@@ -206,7 +207,8 @@ func (s *Server) run(ctx context.Context, request *mcp.CallToolRequest, command 
 	}
 	watched := &progressOf{ctx: ctx, request: request}
 	p := search.Process{Dir: s.dir, Limit: longest, Grace: grace, Said: watched,
-		Args: slices.Concat([]string{s.options.Exe, a.words[0], "--json", "--progress=json"}, a.words[1:])}
+		Args: slices.Concat([]string{s.options.Exe}, a.words[:a.verb], []string{"--json", "--progress=json"},
+			a.words[a.verb:])}
 	out, said, err := p.Run(ctx)
 	if ctx.Err() != nil {
 		return nil, false, context.Cause(ctx)
@@ -222,7 +224,7 @@ func (s *Server) run(ctx context.Context, request *mcp.CallToolRequest, command 
 	if err != nil {
 		why = infile.Reason(err)
 	}
-	return nil, false, diag.Errorf(codeVerb, "amkc "+a.words[0], "%s: %s", why, said)
+	return nil, false, diag.Errorf(codeVerb, "amkc "+strings.Join(a.words[:a.verb], " "), "%s: %s", why, said)
 }
 
 // isResult reports whether a file of the root is what eval has printed.

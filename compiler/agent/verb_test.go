@@ -46,7 +46,7 @@ func TestCommandLines(t *testing.T) {
 			[]string{"search", "./a/b/c", "--max-seq=64", "--same-bits", "--timeout=9", "--out=./camp", "--cold",
 				"--only=ring", "--only=--key=x", "--key=" + s.options.Key}},
 		{"campaign_record", recordInput{campaignInput{"x"}, "text"},
-			[]string{"campaign", "record", "./x", "./text", "--key=" + s.options.Key}},
+			[]string{"search", "campaign", "record", "./x", "./text", "--key=" + s.options.Key}},
 	} {
 		words, err := wordsOf(s, c.tool, c.in)
 		require.NoError(t, err, c.tool)

@@ -32,12 +32,12 @@ func benchVerb() verb { return (&benchFlags{take: turns.Take}).verb() }
 func (f *benchFlags) verb() verb {
 	return verb{
 		name: "bench", synopsis: "DIR... [--position N,...] [--rounds N] [--gpu N]", min: 1, max: -1,
-		summary: "measure builds on a GPU, interleaved, each after its check",
+		summary: "measure builds on a GPU, by turns, after a check",
 		details: "All builds are open at once, their launches interleaved. They are opened again several times, " +
 			"rotated, " +
 			"because where\nweights are in memory changes a time by up to 2 % (docs/bench.md). For the decision " +
-			"which of two is faster, take\namkc eval, which has a twin of the baseline too. Exit code 1: a build " +
-			"failed its check; 2: one could not be measured.",
+			"which of two is faster, take\namkc search eval, which has a twin of the baseline too. Exit code 1: a " +
+			"build failed its check; 2: one could not be measured.",
 		flags: f.define,
 		run:   f.run,
 	}

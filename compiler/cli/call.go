@@ -35,6 +35,7 @@ type call struct {
 	verbose bool
 	strict  bool
 	watched string
+	renamed []renaming // names of the previous release on the command line
 
 	diags   diag.List       // what was reported
 	said    map[string]bool // the same as texts
@@ -63,6 +64,7 @@ func (c *call) defineFlags() {
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "print errors only")
 	f.Var(newChoice(&c.watched, watchedAuto, watchedAuto, watchedJSON), "progress",
 		"show how far long work is: auto on a terminal, json as JSON objects on stderr")
+	f.SetNormalizeFunc(c.currentFlag)
 	c.flags = f
 }
 
@@ -77,6 +79,11 @@ func (c *call) parse(args []string) error {
 		return c.usage("%s", flagFault(c.flags, c.verb.name, err))
 	case len(args) == 0 && c.verb.name == compileName:
 		return c.usage("a model directory or a verb is needed; amkc help lists the verbs")
+	}
+	if err := c.warnRenamed(); err != nil {
+		return err
+	}
+	switch {
 	case len(c.args) < c.verb.min:
 		return c.usage("an argument is missing; usage: %s", c.verb.synopsisLine())
 	case c.verb.max >= 0 && len(c.args) > c.verb.max:
@@ -121,7 +128,7 @@ type result struct {
 }
 
 func (c *call) printResult(code int) error {
-	head := result{Schema: "amkc." + c.verb.name + "/1", OK: code == 0, Exit: code,
+	head := result{Schema: "amkc." + c.verb.word() + "/1", OK: code == 0, Exit: code,
 		Errors: append(diag.List{}, c.diags.Errors()...), Warnings: append(diag.List{}, c.diags.Warnings()...)}
 	text, err := marshal(head)
 	if err != nil {

@@ -26,11 +26,11 @@ var campaignActions = []string{"status", "next", "record", "report", "verify"}
 func campaignVerb() verb {
 	f := &judgeFlags{}
 	return verb{
-		name: "campaign", synopsis: "ACTION DIR [VERDICT]", min: 2, max: 3,
+		name: "search campaign", synopsis: "ACTION DIR [VERDICT]", min: 2, max: 3,
 		summary: "report a campaign, record a verdict, or verify it",
 		details: "status DIR says how far the campaign is. next DIR says what a verdict for it has to be against, " +
-			"with the command.\nrecord DIR VERDICT adds what that printed with --json: a verdict that amkc eval has " +
-			"signed, and no number that\nsomebody states. report DIR rewrites results.tsv and report.html. " +
+			"with the command.\nrecord DIR VERDICT adds what that printed with --json: a verdict that amkc search " +
+			"eval has signed, and no number that\nsomebody states. report DIR rewrites results.tsv and report.html. " +
 			"verify DIR holds every line to the one before,\nevery verdict to its signature, and every decision to " +
 			"the rules.",
 		flags: func(set *pflag.FlagSet) {
@@ -103,7 +103,7 @@ func verifyCampaign(c *call, f *judgeFlags, dir string) error {
 	return c.printf("%s: lines, signatures and decisions hold; %s\n", dir, soundnessText(sound))
 }
 
-// recordVerdict adds what amkc eval --json has printed.
+// recordVerdict adds what amkc search eval --json has printed.
 func recordVerdict(c *call, f *judgeFlags, dir, file string) error {
 	key, err := f.publicKey()
 	if err != nil {
@@ -117,7 +117,7 @@ func recordVerdict(c *call, f *judgeFlags, dir, file string) error {
 		Verdict json.RawMessage `json:"verdict"`
 	}
 	if err := json.Unmarshal(text, &printed); err != nil || printed.Verdict == nil {
-		return diag.Errorf(codeInput, file, "has no verdict; want what amkc eval --json prints, unchanged")
+		return diag.Errorf(codeInput, file, "has no verdict; want what amkc search eval --json prints, unchanged")
 	}
 	v, err := search.ParseVerdict(printed.Verdict, file)
 	if err != nil {
@@ -152,7 +152,7 @@ func nextJob(c *call, s *search.State) error {
 		return err
 	}
 	campaign := s.Campaign()
-	command := slices.Concat([]string{"amkc", "eval"}, campaign.Command, []string{"--config=candidate.json",
+	command := slices.Concat([]string{"amkc", "search", "eval"}, campaign.Command, []string{"--config=candidate.json",
 		"--baseline=baseline.json", "--device=" + campaign.Device, "--position=" + joined(campaign.Positions)})
 	if campaign.SameBits {
 		command = append(command, "--same-bits")

@@ -15,6 +15,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -24,7 +25,7 @@ import (
 
 // A verb is one row of the table.
 type verb struct {
-	name     string
+	name     string // one word, or that of a verb above and one more: search eval
 	synopsis string // arguments and main flags, as usage prints them after the name
 	summary  string // one line
 	details  string // further paragraphs of its help, may be empty
@@ -38,43 +39,57 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), formatsVerb(),
-		validateVerb(), simulateVerb(), exploreVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(),
+		validateVerb(), simulateVerb(), exploreVerb(), costVerb(), searchVerb(), spaceVerb(), evalVerb(),
 		campaignVerb(), mcpVerb(), dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(),
 		doctorVerb(), targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), licensesVerb(),
 		completionVerb(), helpVerb(),
 	}
 }
 
-func findVerb(name string) (verb, bool) {
+// findVerb returns the verb that args begin with, and the arguments after it.
+func findVerb(args []string) (found verb, rest []string, ok bool) {
 	for _, v := range verbs() {
-		if v.name == name {
-			return v, true
+		words := strings.Fields(v.name)
+		if n := len(words); n <= len(args) && slices.Equal(words, args[:n]) && n > len(strings.Fields(found.name)) {
+			found, rest, ok = v, args[n:], true
 		}
 	}
-	return verb{}, false
+	return found, rest, ok
+}
+
+// below returns the last words of the verbs below one.
+func below(name string) []string {
+	var words []string
+	for _, v := range verbNames() {
+		if word, is := strings.CutPrefix(v, name+" "); is {
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
 // Main runs amkc with the arguments after the program's name, and returns the exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	v, stray := verbs()[0], ""
-	if len(args) > 0 {
-		if args[0] == "--version" { // as every program has it
-			args = append([]string{"version"}, args[1:]...)
-		}
-		if named, ok := findVerb(args[0]); ok {
-			v, args = named, args[1:]
-		} else if isStray(args[0]) {
-			stray = args[0]
-		}
+	if len(args) > 0 && args[0] == "--version" { // as every program has it
+		args = append([]string{"version"}, args[1:]...)
 	}
-	c := &call{verb: v, stdin: stdin, stdout: stdout, stderr: stderr}
+	args, renamed := currentVerb(args)
+	named, rest, ok := findVerb(args)
+	if ok {
+		v, args = named, rest
+	}
+	if len(args) > 0 && isStray(args[0]) && (!ok || len(diag.Nearest(args[0], below(v.name))) > 0) {
+		stray = args[0]
+	}
+	c := &call{verb: v, stdin: stdin, stdout: stdout, stderr: stderr, renamed: renamed}
 	c.defineFlags()
 	err := c.parse(args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		err = c.printHelp()
 	case stray != "" && (err != nil || c.flags.Lookup("out").
-		Value.String() == "" || len(diag.Nearest(stray, verbNames())) > 0):
+		Value.String() == "" || len(diag.Nearest(stray, c.verbNames())) > 0):
 		err = c.unknownVerb(stray)
 	case err == nil:
 		err = v.run(c)
@@ -91,15 +106,26 @@ func isStray(word string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// verbNames returns what may stand where a word is that is neither a verb nor a path.
+func (c *call) verbNames() []string {
+	if c.verb.name == compileName {
+		return verbNames()
+	}
+	return below(c.verb.name)
+}
+
 func (c *call) unknownVerb(word string) error {
 	return c.usage("there is no verb and no directory %s; %s", typedWord(word),
-		diag.Guess(word, verbNames(), "amkc help lists the verbs"))
+		diag.Guess(word, c.verbNames(), "amkc help lists the verbs"))
 }
 
 // title is how messages call the verb: `amkc run`, and plain `amkc` for compiling.
 func (v *verb) title() string {
 	return strings.TrimSpace("amkc " + strings.TrimPrefix(v.name, compileName))
 }
+
+// word is the last word of the verb's name, which its JSON result is called after.
+func (v *verb) word() string { return v.name[strings.LastIndex(v.name, " ")+1:] }
 
 // synopsisLine is the verb with its arguments and main flags.
 func (v *verb) synopsisLine() string { return strings.TrimSpace(v.title() + " " + v.synopsis) }

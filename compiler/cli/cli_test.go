@@ -63,7 +63,7 @@ func TestOverviewFitsAScreen(t *testing.T) {
 // So does the help of each verb.
 func TestHelpOfVerbsFitsAScreen(t *testing.T) {
 	for _, v := range verbs() {
-		code, out, _ := amkc("help", v.name)
+		code, out, _ := amkc(append([]string{"help"}, strings.Fields(v.name)...)...)
 		require.Zero(t, code, v.name)
 		require.NotContains(t, out, "?.")
 		require.True(t, v.name == "help" || strings.HasPrefix(out, "usage: amkc "), out)

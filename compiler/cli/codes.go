@@ -12,6 +12,14 @@ A flag, a verb or an argument is unknown, missing, or has a value that is not ac
 The first word is a verb, or else a model directory to compile: a model directory that is called like a verb is written
 ./diff. amkc help lists the verbs, and amkc help VERB the flags of one.`)
 
+	codeRenamed = diag.New("AMK5911", "the name is that of the previous release", `
+A verb or a flag has another name now, which the message states. The old one still works in this release, so that
+scripts can be changed in their own time, and is gone in the next one.
+
+    amkc eval: eval, space and campaign are verbs of search now: amkc search eval
+    amkc run --prompt-ids: the flag for token ids is --ids in all verbs, and in the executables of builds
+    amkc dump --pos: the flag for a position is --position in all verbs`)
+
 	codeOutput = diag.New("AMK5902", "a result cannot be written", `
 Standard output or the file named by -o refused the data: a full disk, a closed pipe, a directory that does not exist or
 may not be written. A file is written next to its place and renamed when it is complete, so an older file of that name

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -33,6 +35,7 @@ func completionVerb() verb {
 // verbFlags is a verb with the flags that a script completes.
 type verbFlags struct {
 	name, summary string
+	above, word   string // of a verb below another: name is both
 	flags         []flagInfo
 }
 
@@ -51,7 +54,8 @@ func flagTable() []verbFlags {
 	for _, v := range verbs() {
 		c := &call{verb: v}
 		c.defineFlags()
-		row := verbFlags{name: v.name, summary: v.summary}
+		row := verbFlags{name: v.name, summary: v.summary, word: v.word()}
+		row.above = strings.TrimSuffix(strings.TrimSuffix(v.name, row.word), " ")
 		c.flags.VisitAll(func(f *pflag.Flag) {
 			name, usage := pflag.UnquoteUsage(f)
 			info := flagInfo{long: f.Name, short: f.Shorthand, usage: usage, takesValue: f.NoOptDefVal == "",
@@ -93,18 +97,38 @@ func shellWord(s string) string {
 	return s
 }
 
+// pairs lists the verbs below others as a pattern of case, and the words of each group by the verb above.
+func pairs(table []verbFlags) (pattern string, words map[string][]string) {
+	var quoted []string
+	words = map[string][]string{}
+	for _, v := range table {
+		if v.above != "" {
+			quoted = append(quoted, `"`+v.name+`"`)
+			words[v.above] = append(words[v.above], v.word)
+		}
+	}
+	return strings.Join(quoted, "|"), words
+}
+
 // bashScript prints the flags of the verb that is on the line, what the flag before the cursor takes, or files.
 func bashScript(table []verbFlags) string {
 	var names []string
-	var values, flags strings.Builder
+	var values, flags, second strings.Builder
+	both, words := pairs(table)
 	for _, v := range table {
-		names = append(names, v.name)
+		if v.above == "" {
+			names = append(names, v.name)
+		}
+		if lower := words[v.name]; lower != nil {
+			fmt.Fprintf(&second, "    %s:2) mapfile -t COMPREPLY < <(compgen -W %q -- \"$cur\"; "+
+				"compgen -d -- \"$cur\"); return ;;\n", v.name, strings.Join(lower, " "))
+		}
 		var all []string
 		for _, f := range v.flags {
 			all = append(all, f.spellings()...)
 			var patterns []string
 			for _, s := range f.spellings() {
-				patterns = append(patterns, v.name+":"+s)
+				patterns = append(patterns, `"`+v.name+":"+s+`"`)
 			}
 			switch pattern := strings.Join(patterns, "|"); {
 			case !f.takesValue:
@@ -117,7 +141,7 @@ func bashScript(table []verbFlags) string {
 				fmt.Fprintf(&values, "    %s) mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); return ;;\n", pattern)
 			}
 		}
-		fmt.Fprintf(&flags, "    %s) words=%q ;;\n", v.name, strings.Join(all, " "))
+		fmt.Fprintf(&flags, "    %q) words=%q ;;\n", v.name, strings.Join(all, " "))
 	}
 	return fmt.Sprintf(`# bash completion for amkc; source it
 _amkc() {
@@ -137,6 +161,11 @@ _amkc_replies() {
         return
     fi
     [[ " $verbs " == *" $verb "* ]] || verb=%s
+    [[ $cur == -* ]] || case "$verb:$COMP_CWORD" in
+%s    esac
+    case "$verb ${COMP_WORDS[2]}" in
+    %s) verb+=" ${COMP_WORDS[2]}" ;;
+    esac
     case "$verb:$prev" in
 %s    esac
     case "$verb" in
@@ -152,26 +181,44 @@ _amkc_replies() {
     fi
 }
 complete -o filenames -F _amkc amkc
-`, strings.Join(names, " "), compileName, values.String(), flags.String())
+`, strings.Join(names, " "), compileName, second.String(), both, values.String(), flags.String())
 }
 
 // fishScript prints one complete command for each verb and each flag.
 func fishScript(table []verbFlags) string {
+	const seen = "__fish_seen_subcommand_from "
 	var names []string
+	_, words := pairs(table)
 	for _, v := range table {
-		names = append(names, v.name)
+		if v.above == "" {
+			names = append(names, v.name)
+		}
 	}
-	all := strings.Join(names, " ")
+	// when is the condition for what a verb takes.
+	when := func(v *verbFlags) string {
+		lower := words[v.name]
+		switch {
+		case v.name == compileName:
+			return "not " + seen + strings.Join(names, " ")
+		case v.above != "":
+			return seen + v.above + "; and " + seen + v.word
+		case lower != nil:
+			return seen + v.name + "; and not " + seen + strings.Join(lower, " ")
+		}
+		return seen + v.name
+	}
+	above := map[string]string{"": "__fish_use_subcommand"}
+	for _, v := range table {
+		above[v.name] = when(&v)
+	}
 	var b strings.Builder
 	b.WriteString("# fish completion for amkc; source it\n")
 	for _, v := range table {
-		fmt.Fprintf(&b, "complete -c amkc -n '__fish_use_subcommand' -a %s -d %s\n", v.name, shellQuote(v.summary))
+		fmt.Fprintf(&b, "complete -c amkc -n %s -a %s -d %s\n", shellQuote(above[v.above]), v.word,
+			shellQuote(v.summary))
 	}
 	for _, v := range table {
-		when := "__fish_seen_subcommand_from " + v.name
-		if v.name == compileName {
-			when = "not __fish_seen_subcommand_from " + all
-		}
+		when := above[v.name]
 		for _, f := range v.flags {
 			fmt.Fprintf(&b, "complete -c amkc -n %s -l %s", shellQuote(when), f.long)
 			if f.short != "" {
@@ -196,17 +243,31 @@ func fishScript(table []verbFlags) string {
 func zshScript(table []verbFlags) string {
 	var b strings.Builder
 	b.WriteString("#compdef amkc\n# zsh completion for amkc; source it\n_amkc() {\n    local -a verbs\n    verbs=(\n")
-	for _, v := range table {
-		fmt.Fprintf(&b, "        %s\n", shellQuote(v.name+":"+v.summary))
+	both, words := pairs(table)
+	list := func(above string) {
+		for _, v := range table {
+			if v.above == above {
+				fmt.Fprintf(&b, "        %s\n", shellQuote(v.word+":"+v.summary))
+			}
+		}
 	}
+	list("")
 	b.WriteString("    )\n    if (( CURRENT == 2 )) && [[ ${words[2]} != -* ]]; then\n" +
 		"        _describe verb verbs\n        _files -/\n        return\n    fi\n" +
-		"    local verb=${words[2]}\n    case $verb in\n")
+		"    local verb=${words[2]}\n")
+	for _, name := range slices.Sorted(maps.Keys(words)) {
+		fmt.Fprintf(&b, "    if (( CURRENT == 3 )) && [[ $verb == %s && ${words[3]} != -* ]]; then\n"+
+			"        verbs=(\n", name)
+		list(name)
+		b.WriteString("        )\n        _describe verb verbs\n        _files -/\n        return\n    fi\n")
+	}
+	fmt.Fprintf(&b, "    case \"$verb ${words[3]}\" in\n    %s) verb+=\" ${words[3]}\" ;;\n    esac\n"+
+		"    case $verb in\n", both)
 	for _, v := range table {
 		if v.name == compileName {
 			continue // the default, below
 		}
-		fmt.Fprintf(&b, "    %s)\n%s        ;;\n", v.name, zshArguments(&v))
+		fmt.Fprintf(&b, "    %q)\n%s        ;;\n", v.name, zshArguments(&v))
 	}
 	fmt.Fprintf(&b, "    *)\n%s        ;;\n    esac\n}\ncompdef _amkc amkc\n", zshArguments(&table[0]))
 	return b.String()

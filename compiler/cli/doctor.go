@@ -17,7 +17,7 @@ import (
 func doctorVerb() verb {
 	return verb{
 		name:    "doctor",
-		summary: "say whether this machine has what compiling and running need",
+		summary: "say whether this machine can compile and run models",
 		details: "nvcc, which compiles a small kernel, g++, go, the driver, GPUs, and room on the disk; and what to " +
 			"do about what\n" +
 			"is missing. No model is needed, and no GPU: builds can be made for one that is elsewhere, and the " +

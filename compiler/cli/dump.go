@@ -36,13 +36,13 @@ func dumpVerb() verb {
 	d := &dumpFlags{}
 	return verb{
 		name: "dump",
-		synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json|loops] [--pos N] [--rows N] " +
+		synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json|loops] [--position N] [--rows N] " +
 			"[--sequences N]",
 		min: 1, max: 1,
-		summary: "print the program of a model, or a program in another form",
+		summary: "print the program of a model, or convert a program",
 		details: "MODEL is compiled as far as --after says; weights are not read. FILE is .amk text, native JSON, " +
 			"or a program\n" +
-			"of the AMK profile, which is written back. With --pos, only the variant for that " +
+			"of the AMK profile, which is written back. With --position, only the variant for that " +
 			"position is printed.\n" +
 			"--format amk-json exports the step at that position, as far as the profile can express it; of a model " +
 			"that is what\n" +
@@ -56,7 +56,7 @@ func (d *dumpFlags) define(f *pflag.FlagSet) {
 	f.Var(newChoice(&d.after, "", passNames()...), "after",
 		"stop after `PASS`, one that amkc passes lists")
 	f.Var(newChoice(&d.format, "text", "text", "json", "amk-json", "loops"), "format", "form of the output")
-	f.Var(front.NewCount(&d.pos, 0, 0, math.MaxInt), "pos", "position `N` to print the program for")
+	f.Var(front.NewCount(&d.pos, 0, 0, math.MaxInt), "position", "position `N` to print the program for")
 	d.pass.define(f)
 	d.model.define(f, defaultTarget)
 }
@@ -136,7 +136,7 @@ func (d *dumpFlags) renderState(c *call, s *passes.State) ([]byte, error) {
 
 // render prints a program in the native form that was asked for.
 func (d *dumpFlags) render(c *call, p *ir.Program) ([]byte, error) {
-	if c.flags.Changed("pos") {
+	if c.flags.Changed("position") {
 		one, err := atPosition(p, d.pos)
 		if err != nil {
 			return nil, err
@@ -154,7 +154,7 @@ func (d *dumpFlags) render(c *call, p *ir.Program) ([]byte, error) {
 
 // atPosition returns the program with the one variant that runs at pos.
 func atPosition(p *ir.Program, pos int) (*ir.Program, error) {
-	i, err := variantAt(p, "--pos", pos)
+	i, err := variantAt(p, "--position", pos)
 	if err != nil {
 		return nil, err
 	}

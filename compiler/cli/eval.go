@@ -117,7 +117,7 @@ func usersKey() (string, error) {
 func evalVerb() verb {
 	f := &evalFlags{}
 	return verb{
-		name:     "eval",
+		name:     "search eval",
 		synopsis: "MODEL --config FILE [--baseline FILE] [--device cost|cuda] [--position N,...]",
 		min:      1, max: 1,
 		summary: "judge one configuration against another",
@@ -227,7 +227,7 @@ func (f *judgeFlags) needGPU(c *call, m *modelFlags, model string) error {
 	if f.device != search.DeviceCUDA {
 		return nil
 	}
-	return m.needGPU(c, model, f.gpu, "--device cost predicts, and --build-only of amkc eval needs no GPU")
+	return m.needGPU(c, model, f.gpu, "--device cost predicts, and --build-only of amkc search eval needs no GPU")
 }
 
 // options are those of a model that is judged. Predictions need no weights: they are opened where there are any, for
@@ -265,8 +265,8 @@ func settingsIn(c *call, file string) (knobs.Settings, error) {
 	}
 	s, besides := knobs.SettingsOf(&config)
 	if len(besides) > 0 {
-		return nil, diag.Errorf(codeInput, file, "sets %s, which no search varies; want knobs that amkc space lists",
-			strings.Join(besides, ", "))
+		return nil, diag.Errorf(codeInput, file, "sets %s, which no search varies; want knobs that amkc search space "+
+			"lists", strings.Join(besides, ", "))
 	}
 	return s, nil
 }

@@ -59,26 +59,27 @@ func TestBadFlags(t *testing.T) {
 	for _, v := range verbs() {
 		c := &call{verb: v}
 		c.defineFlags()
+		refused := func(args ...string) string { return refused(append(strings.Fields(v.name), args...)...) }
 		c.flags.VisitAll(func(f *pflag.Flag) {
 			long := "--" + f.Name
 			if typed := long + "x"; c.flags.Lookup(f.Name+"x") == nil {
 				// There may be another flag as near, as --prompts is to --promptx.
-				require.Regexp(t, "unknown flag "+typed+"; did you mean "+long+`( or --\w+)?\?`, refused(v.name, typed))
+				require.Regexp(t, "unknown flag "+typed+"; did you mean "+long+`( or --\w+)?\?`, refused(typed))
 			}
 			if f.NoOptDefVal == "" {
-				require.Contains(t, refused(v.name, "x", long), long+" needs a value: ")
+				require.Contains(t, refused("x", long), long+" needs a value: ")
 				if f.Name != "prompt" { // a model may well be asked to begin a text
-					require.Contains(t, refused(v.name, "x", long+"="), long+` "": `)
+					require.Contains(t, refused("x", long+"="), long+` "": `)
 				}
 			}
 			if kind := f.Value.Type(); kind != "string" && kind != "stringArray" {
 				for _, bad := range []string{"\x1b[31m", "9999999999999999999999", "-1", "maybe"} {
-					require.Contains(t, refused(v.name, "x", long+"="+bad), long+" ", bad)
+					require.Contains(t, refused("x", long+"="+bad), long+" ", bad)
 				}
 			}
 		})
 		for _, bad := range []string{"--zyxwvut", "-Z", "--=x", "--\x1b[31m"} {
-			require.Contains(t, refused(v.name, bad), v.title(), bad)
+			require.Contains(t, refused(bad), v.title(), bad)
 		}
 	}
 }
@@ -87,11 +88,13 @@ func TestBadFlags(t *testing.T) {
 func TestStrayWords(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, v := range verbs() {
-		typed := v.name[:1] + v.name[2:] // a letter is missing
-		code, _, errs := amkc(typed, "x", "--json")
+		words := strings.Fields(v.name)
+		last := words[len(words)-1]
+		typed := last[:1] + last[2:] // a letter is missing
+		code, _, errs := amkc(append(words[:len(words)-1], typed, "x", "--json")...)
 		require.Equal(t, 2, code)
 		require.Contains(t, errs, "there is no verb and no directory "+typed+"; did you mean ", typed)
-		require.Contains(t, errs, v.name, typed)
+		require.Contains(t, errs, last, typed)
 	}
 	_, _, errs := amkc("models/cots", "-o", "out")
 	require.NotContains(t, errs, "did you mean", "a path is a model")

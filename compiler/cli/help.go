@@ -20,23 +20,26 @@ var groups = []struct {
 	{"Use", []string{"run", "chat", "serve", "logits", "quality"}},
 	{"Build", []string{compileName, "pack", "formats", "doctor", "targets", "models"}},
 	{"Trust", []string{"verify", "check", "validate", "simulate", "explore", "dump", "diff"}},
-	{"Search", []string{"cost", "bench", "space", "eval", "search", "campaign", "mcp"}},
+	{"Search", []string{"cost", "bench", "search", "search space", "search eval", "search campaign",
+		"mcp"}},
 	{"About", []string{"passes", "explain", "version", "licenses", "completion", "help"}},
 }
 
 func helpVerb() verb {
 	return verb{
-		name: "help", synopsis: "[VERB]", max: 1,
+		name: "help", synopsis: "[VERB]", max: 2,
 		summary: "print this text, or the flags of a verb",
 		run: func(c *call) error {
 			c.raw = true
 			if len(c.args) == 0 {
 				return c.print(overview())
 			}
-			v, ok := findVerb(c.args[0])
-			if !ok {
-				return c.usage("there is no verb %s; %s", typedWord(c.args[0]),
-					diag.Guess(c.args[0], verbNames(), "amkc help lists the verbs"))
+			args, _ := currentVerb(c.args)
+			v, rest, ok := findVerb(args)
+			if !ok || len(rest) > 0 {
+				word := strings.Join(args, " ")
+				return c.usage("there is no verb %s; %s", typedWord(word),
+					diag.Guess(word, verbNames(), "amkc help lists the verbs"))
 			}
 			other := &call{verb: v, stdout: c.stdout, stderr: c.stderr}
 			other.defineFlags()
@@ -69,6 +72,13 @@ func (c *call) printVerb() error {
 	fmt.Fprintf(&b, "%s\n%s\n", wrapped(options("usage: "+v.synopsisLine()), "", "           "), sentence(v.summary))
 	if v.details != "" {
 		fmt.Fprintf(&b, "\n%s\n", reflowed(v.details))
+	}
+	if words := below(v.name); len(words) > 0 {
+		fmt.Fprintf(&b, "\nVerbs below it, each with a help of its own:\n")
+		for _, word := range words {
+			lower, _, _ := findVerb([]string{v.name, word})
+			fmt.Fprintf(&b, "  %s %-10s%s\n", v.title(), word, lower.summary)
+		}
 	}
 	own, shared := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags, shared.SortFlags = false, false
@@ -158,11 +168,11 @@ func overview() string {
 	for _, g := range groups {
 		title := g.title
 		for _, name := range g.verbs {
-			v, _ := findVerb(name)
+			v, _, _ := findVerb(strings.Fields(name))
 			if name == compileName {
 				name = "MODEL -o DIR"
 			}
-			fmt.Fprintf(&b, "%-7s%-13s%s\n", title, name, v.summary)
+			fmt.Fprintf(&b, "%-7s%-16s%s\n", title, name, v.summary)
 			title = ""
 		}
 	}

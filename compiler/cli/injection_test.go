@@ -59,7 +59,7 @@ func TestHostileModelFiles(t *testing.T) {
 	}{
 		{"llama-gqa", "config.json", dump}, {"llama-rope-llama3", "config.json", dump},
 		{"llama-gqa", "generation_config.json",
-			[]string{"run", "", "--device", "ref", "--prompt-ids", "1", "--max-tokens", "1"}},
+			[]string{"run", "", "--device", "ref", "--ids", "1", "--max-tokens", "1"}},
 		{"llama-sharded-fp16", "model.safetensors.index.json",
 			[]string{"pack", "", "-o", filepath.Join(t.TempDir(), "packed.safetensors")}},
 	} {
@@ -151,8 +151,9 @@ func TestHostileArguments(t *testing.T) {
 		shows(t, "target", "dump", model, "--target", hostile)
 		shows(t, "out", "pack", model, "-o", filepath.Join(t.TempDir(), "none", hostile))
 		for _, v := range verbs() {
-			shows(t, v.name, v.name, hostile)
-			shows(t, v.name, v.name, "--"+hostile)
+			for _, word := range []string{hostile, "--" + hostile} {
+				shows(t, v.name, append(strings.Fields(v.name), word)...)
+			}
 		}
 	}
 }

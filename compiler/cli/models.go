@@ -11,7 +11,7 @@ import (
 func modelsVerb() verb {
 	return verb{
 		name:    "models",
-		summary: "list the families that amkc compiles, and those it refuses",
+		summary: "list the families that amkc compiles or refuses",
 		details: "A config is of the family that its model_type names. What runs on ref alone is proved and run by " +
 			"the reference VM,\nand has no kernel yet. The GPUs that a family is checked on are those of its rows in " +
 			"docs/results.",

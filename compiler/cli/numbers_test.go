@@ -19,18 +19,18 @@ func TestNumbersOfFlags(t *testing.T) {
 	model := filepath.Join("..", "..", "testdata", "models", "zoo", "llama-gqa")
 	out := t.TempDir()
 	given := map[string][]string{ // what a verb needs besides the flag
-		"compile":  {model, "-o", filepath.Join(out, "build"), "--no-build", "--target", "h200"},
-		"pack":     {model, "-o", filepath.Join(out, "packed"), "--target", "h200"},
-		"run":      {model, "--prompt-ids", "1", "--device", "ref"},
-		"chat":     {model, "--device", "ref", "--greedy"},
-		"serve":    {model, "--device", "ref"},
-		"logits":   {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
-		"quality":  {model, "--against", model, "--ids", "1,2", "--device", "ref"},
-		"formats":  {model, "--ids", "1,2", "--format", "int8", "--device", "ref"},
-		"search":   {model, "-o", filepath.Join(out, "search"), "--trials", "1", "--key", filepath.Join(out, "key")},
-		"eval":     {model, "--key", filepath.Join(out, "key")},
-		"simulate": {filepath.Join("..", "..", "testdata", "ir", "tiny.amk")},
-		"cost":     {model}, "space": {model}, "dump": {model}, "check": {model},
+		"compile":     {model, "-o", filepath.Join(out, "build"), "--no-build", "--target", "h200"},
+		"pack":        {model, "-o", filepath.Join(out, "packed"), "--target", "h200"},
+		"run":         {model, "--ids", "1", "--device", "ref"},
+		"chat":        {model, "--device", "ref", "--greedy"},
+		"serve":       {model, "--device", "ref"},
+		"logits":      {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
+		"quality":     {model, "--against", model, "--ids", "1,2", "--device", "ref"},
+		"formats":     {model, "--ids", "1,2", "--format", "int8", "--device", "ref"},
+		"search":      {model, "-o", filepath.Join(out, "search"), "--trials", "1", "--key", filepath.Join(out, "key")},
+		"search eval": {model, "--key", filepath.Join(out, "key")},
+		"simulate":    {filepath.Join("..", "..", "testdata", "ir", "tiny.amk")},
+		"cost":        {model}, "search space": {model}, "dump": {model}, "check": {model},
 	}
 	given["bench"] = []string{filepath.Join(out, "measured")}
 	given["explore"] = given["bench"]
@@ -49,7 +49,7 @@ func TestNumbersOfFlags(t *testing.T) {
 			for _, n := range []string{"-1", "4611686018427387904", "9223372036854775808", "1e400", "0x", "NaN"} {
 				args := append([]string{}, given[v.name]...)
 				if v.name != compileName {
-					args = append([]string{v.name}, args...)
+					args = append(strings.Fields(v.name), args...)
 				}
 				var stdout, stderr bytes.Buffer
 				code := Main(append(args, "--"+f.Name+"="+n), strings.NewReader(""), &stdout, &stderr)

@@ -52,7 +52,7 @@ func TestNoGoErrorText(t *testing.T) {
 		`{"model": 3}`, `{"format": "x"}`, `{"facts": []}`}
 	for name, verb := range map[string][]string{
 		"config.json":                  {"dump", model, "--after", "import"},
-		"generation_config.json":       {"run", model, "--prompt-ids", "1", "--device", "ref", "--max-tokens", "1"},
+		"generation_config.json":       {"run", model, "--ids", "1", "--device", "ref", "--max-tokens", "1"},
 		"tokenizer.json":               {"run", model, "--prompt", "x", "--device", "ref"},
 		"model.safetensors":            {"pack", model, "-o", filepath.Join(dir, "w")},
 		"model.safetensors.index.json": {"pack", model, "-o", filepath.Join(dir, "w")},
@@ -81,7 +81,7 @@ func TestNoGoErrorText(t *testing.T) {
 			if name == "amkc.manifest.json" || text == "" {
 				refused("verify", build)
 			}
-			_, _, stderr := amkc("run", build, "--prompt-ids", "1", "--device", "ref", "--max-tokens", "1")
+			_, _, stderr := amkc("run", build, "--ids", "1", "--device", "ref", "--max-tokens", "1")
 			assert.NotRegexp(t, goWords, stderr, "%s: %q", name, text)
 			if name == "program.json" {
 				refused("validate", path)
@@ -112,8 +112,8 @@ func TestNoGoErrorText(t *testing.T) {
 		{"quality", model, "--against", missing, "--ids", "1,2"},
 		{"quality", model, "--against", model, "--text", missing},
 		{"quality", model, "--against", model, "--ids", "1,2", "--window", "x"},
-		{"run", model, "--prompt-ids", "1e3", "--device", "ref"},
-		{"run", model, "--prompt-ids", "1", "--max-tokens", "many"},
+		{"run", model, "--ids", "1e3", "--device", "ref"},
+		{"run", model, "--ids", "1", "--max-tokens", "many"},
 		{"compile", model, "-o", "x", "--num-sms", "99999999999999999999"},
 		{"compile", model, "-o", "x", "--memory", "much"},
 		{"compile", model, "-o", "x", "--max-seq", "1.5.2"},

@@ -45,7 +45,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		{"compile", model, "-o", build, "--target", "l4", "--no-build"},
 		{"pack", model, "-o", filepath.Join(dir, "w.safetensors")},
 		{"verify", build},
-		{"run", model, "--prompt-ids", "1,2,3", "--max-tokens", "4", "--device", "ref"},
+		{"run", model, "--ids", "1,2,3", "--max-tokens", "4", "--device", "ref"},
 		{"logits", model, "--ids", "1,2,3", "-o", filepath.Join(dir, "l.npy"), "--device", "ref"},
 		{"quality", model, "--against", model, "--ids", "1,2,3", "--greedy", "2", "--device", "ref"},
 	}

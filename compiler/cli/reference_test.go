@@ -262,7 +262,7 @@ func requireContinuation(t *testing.T, dir string, ids []int32) {
 	positions := strconv.Itoa(len(ids))
 	greedy, _ := readNPY[int32](t, dir+"/ref_greedy_from8.npy")
 	code, stdout, stderr := amkc("run", dir, "--device", "ref", "--target", "sm_90", "--num-sms", "6",
-		"--ignore-eos", "--prompt-ids", joinIDs(ids[:8]), "--max-tokens", strconv.Itoa(len(greedy)),
+		"--ignore-eos", "--ids", joinIDs(ids[:8]), "--max-tokens", strconv.Itoa(len(greedy)),
 		"--max-seq", positions)
 	require.Equal(t, 0, code, stderr)
 	require.Equal(t, joinIDs(greedy)+"\n", stdout)

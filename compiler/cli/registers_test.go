@@ -60,7 +60,7 @@ func TestRegistersOfPredictions(t *testing.T) {
 		{"echo >> LOG; exec /bin/sleep 100", []string{"--timeout", "4"}, 1, nil},
 	} {
 		log := fakeNVCC(t, c.nvcc)
-		code, stdout, stderr := amkc(append([]string{"eval", model, "--key", key, "--json"}, c.flags...)...)
+		code, stdout, stderr := amkc(append([]string{"search", "eval", model, "--key", key, "--json"}, c.flags...)...)
 		require.Zero(t, code, "%v: %s%s", c.flags, stdout, stderr)
 		var printed struct{ Verdict search.Verdict }
 		require.NoError(t, json.Unmarshal([]byte(stdout), &printed))
@@ -76,7 +76,7 @@ func TestRegistersOfPredictions(t *testing.T) {
 
 	// Sources that nvcc does not accept are a fault of the candidate.
 	fakeNVCC(t, "exit 1")
-	code, stdout, _ := amkc("eval", model, "--key", key, "--json")
+	code, stdout, _ := amkc("search", "eval", model, "--key", key, "--json")
 	require.Equal(t, 1, code)
 	require.Contains(t, stdout, `"class":"CRASH","reason":{"code":"AMK5110"`)
 

@@ -37,7 +37,7 @@ type runFlags struct {
 func runVerb() verb {
 	r := &runFlags{}
 	return verb{
-		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--messages FILE|--prompt-ids IDS|--prompts FILE " +
+		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--messages FILE|--ids IDS|--prompts FILE " +
 			"[--max-tokens N] [flags]",
 		min: 1, max: 1,
 		summary: "decode after a prompt",
@@ -53,7 +53,7 @@ func runVerb() verb {
 
 func (r *runFlags) define(f *pflag.FlagSet) {
 	front.DefineRun(f, &r.Run, defaultMaxTokens)
-	f.Var(newIDs(&r.ids), "prompt-ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
+	f.Var(newIDs(&r.ids), "ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
 	f.Var(newChoice(&r.draft, "", draft.NGram), "draft",
 		"draft tokens from n-grams of prompt and output, and verify several tokens per pass, on a GPU; the text stays "+
 			"the same")
@@ -76,8 +76,8 @@ type completion struct {
 
 func (r *runFlags) run(c *call) error {
 	flag := ""
-	const wanted = "want one of --prompt, --messages, --prompt-ids and --prompts"
-	for _, name := range []string{"prompt", "messages", "prompt-ids", "prompts"} {
+	const wanted = "want one of --prompt, --messages, --ids and --prompts"
+	for _, name := range []string{"prompt", "messages", "ids", "prompts"} {
 		if !c.flags.Changed(name) {
 			continue
 		}
@@ -94,7 +94,7 @@ func (r *runFlags) run(c *call) error {
 			return c.usage("--%s is for --prompts, and %s has one", several, flag)
 		}
 	}
-	asText := flag != "--prompt-ids"
+	asText := flag != "--ids"
 	dir, _, err := checkpoint.Locate(c.args[0])
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (r *runFlags) run(c *call) error {
 	}
 	tok, err := compiler.LoadTokenizer(dir)
 	if err != nil && asText {
-		return fmt.Errorf("--prompt-ids works without a tokenizer: %w", err)
+		return fmt.Errorf("--ids works without a tokenizer: %w", err)
 	}
 	if err != nil && len(r.Stops) > 0 {
 		return needsTokenizer(err)

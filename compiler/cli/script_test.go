@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the expected outputs of the scr
 func TestMain(m *testing.M) {
 	nvccHere = func() bool { return false } // it would take seconds for each final prediction
 	if len(os.Args) > 1 {
-		if _, is := findVerb(os.Args[1]); is {
+		if _, _, is := findVerb(os.Args[1:]); is {
 			os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 		}
 	}

@@ -167,7 +167,7 @@ func (f *searchFlags) check(c *call) error {
 	case f.seconds != 0 && f.judge.device != search.DeviceCUDA:
 		return c.usage("--gpu-seconds goes with --device cuda")
 	case f.model.dumpIR != "" || f.model.timePasses:
-		return c.usage("--dump-ir and --time-passes are for one program; want amkc dump, or amkc eval")
+		return c.usage("--dump-ir and --time-passes are for one program; want amkc dump, or amkc search eval")
 	}
 	return nil
 }
@@ -330,7 +330,8 @@ func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, k
 	return r.Run(ctx, j)
 }
 
-// worker judges the jobs of a campaign, each in a process of its own: amkc eval. done removes what it needs for that.
+// worker judges the jobs of a campaign, each in a process of its own: amkc search eval. done removes what it needs for
+// that.
 func (f *searchFlags) worker(campaign *search.Campaign, key search.Key) (w *search.Worker, done func(), err error) {
 	if err := campaign.Signs(key.Public()); err != nil {
 		return nil, nil, err
@@ -378,7 +379,7 @@ func (f *searchFlags) worker(campaign *search.Campaign, key search.Key) (w *sear
 // evalCommand is the process that judges a job, or builds for it.
 func (f *searchFlags) evalCommand(campaign *search.Campaign, job *search.Job, exe, scratch string, build bool) (
 	[]string, error) {
-	args := append([]string{exe, "eval"}, campaign.Command...)
+	args := append([]string{exe, "search", "eval"}, campaign.Command...)
 	for _, one := range []struct {
 		flag string
 		set  knobs.Settings

@@ -50,7 +50,7 @@ func TestSearchElsewhere(t *testing.T) {
 	}
 	bin, key := t.TempDir(), filepath.Join(t.TempDir(), "key")
 	log, via := filepath.Join(bin, "calls"), filepath.Join(bin, "via")
-	require.NoError(t, os.WriteFile(via, []byte("#!/bin/sh\necho \"$1 $3\" >> "+log+
+	require.NoError(t, os.WriteFile(via, []byte("#!/bin/sh\necho \"$1 $3 $4\" >> "+log+
 		"\nmkdir "+log+".taken 2>&- && exit 1\nshift\nexec \"$@\"\n"), 0o755))
 	ids := func(dir string, flags ...string) (ids []string) {
 		code, stdout, stderr := amkc(append([]string{"search", "../../testdata/models/zoo/llama-gqa", "-o", dir,
@@ -71,7 +71,7 @@ func TestSearchElsewhere(t *testing.T) {
 	require.Equal(t, here, ids(filepath.Join(t.TempDir(), "there"), "--jobs", "3", "--via", via+" gpu"))
 	calls, err := os.ReadFile(log)
 	require.NoError(t, err)
-	require.Equal(t, strings.Repeat("gpu eval\n", len(here)+1), string(calls))
+	require.Equal(t, strings.Repeat("gpu search eval\n", len(here)+1), string(calls))
 
 	for _, flags := range [][]string{{"--via", via, "--gpu", "1", "--device", "cuda"}, {"--build-via", via}} {
 		code, _, _ := amkc(append([]string{"search", "m", "-o", "d", "--trials", "1"}, flags...)...)

@@ -18,7 +18,7 @@ func TestRunEndsAtTheTokenizersEnd(t *testing.T) {
 		IDs     []int
 		Stopped string
 	}) {
-		code, stdout, stderr := amkc(append([]string{"run", dir, "--device", "ref", "--prompt-ids", "0,5,9",
+		code, stdout, stderr := amkc(append([]string{"run", dir, "--device", "ref", "--ids", "0,5,9",
 			"--max-tokens", "6", "--json"}, flags...)...)
 		require.Zero(t, code, stderr)
 		require.NoError(t, json.Unmarshal([]byte(stdout), &out))

@@ -95,7 +95,7 @@ func FuzzBuilds(f *testing.F) {
 			}
 			require.NoError(t, b.Close())
 		}
-		amkc(t, "run", broken, "--device", "ref", "--prompt-ids", "1,2", "--max-tokens", "2")
+		amkc(t, "run", broken, "--device", "ref", "--ids", "1,2", "--max-tokens", "2")
 		amkc(t, "run", broken, "--device", "ref", "--prompt", "a 12", "--max-tokens", "1")
 		amkc(t, "logits", broken, "--device", "ref", "--ids", "1", "-o", filepath.Join(t.TempDir(), "x.npy"))
 		amkc(t, "quality", broken, "--against", whole, "--device", "ref", "--ids", "1,2", "--greedy", "1")

@@ -65,7 +65,7 @@ func FuzzPrograms(f *testing.F) {
 		if readable == 0 && len(data) > 1<<16 {
 			return
 		}
-		amkc(t, "dump", file, "--pos", "3", "--format", "loops")
+		amkc(t, "dump", file, "--position", "3", "--format", "loops")
 		amkc(t, "cost", file, "--position", "0,100")
 		amkc(t, "validate", file)
 	})

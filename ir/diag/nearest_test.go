@@ -20,7 +20,7 @@ func TestNearest(t *testing.T) {
 	} {
 		require.Equal(t, want, strings.Join(diag.Nearest(word, targets), " "), word)
 	}
-	flags := []string{"--prompt", "--prompt-ids", "--max-seq", "--target", "-q"}
+	flags := []string{"--prompt", "--ids", "--max-seq", "--target", "-q"}
 	require.Equal(t, []string{"--prompt"}, diag.Nearest("--promt", flags))
 	require.Equal(t, []string{"--max-seq"}, diag.Nearest("--maxseq", flags))
 	require.Equal(t, []string{"--target"}, diag.Nearest("--tagret", flags))

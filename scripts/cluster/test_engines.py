@@ -145,7 +145,7 @@ PartitionName=gpu Nodes=ALL State=UP
         result = self.search(campaign, *flags)
         self.assertEqual(result["stop"], "12 trials are made")
         self.assertEqual(trials(campaign), self.alone())
-        self.run_in(AMKC, "campaign", "verify", campaign)
+        self.run_in(AMKC, "search", "campaign", "verify", campaign)
 
     def test_cpu_nodes_build_for_a_gpu_that_is_elsewhere(self):
         # There is no GPU to measure with: no verdict, and so no trial. What was built is found by the next run.
@@ -217,7 +217,7 @@ class KubernetesTest(Engine):
             with open(self.path("bin", name), encoding="utf-8") as file:
                 pod = json.load(file)
             kubernetes_validate.validate(pod, "1.37", strict=True)
-            self.assertEqual(pod["spec"]["containers"][0]["command"][1], "eval")
+            self.assertEqual(pod["spec"]["containers"][0]["command"][1:3], ["search", "eval"])
 
 
 if __name__ == "__main__":

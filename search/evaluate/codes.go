@@ -46,8 +46,9 @@ program.json states every setting. A setting has no effect if the model does not
 are cut), if its value amounts to another one (attention.max_splits 24 where there are SMs for 16), or if it is the
 value that the baseline has by default.
 
-amkc space lists the values that make a difference on their own, those that make the kernels of another value (same),
-and the knobs that have no effect here. A candidate with the settings of its baseline is judged: that shows the noise.`)
+amkc search space lists the values that make a difference on their own, those that make the kernels of another value
+(same), and the knobs that have no effect here. A candidate with the settings of its baseline is judged: that shows the
+noise.`)
 
 	codeMemory = diag.New(search.CodeMemory, "a configuration takes too much of the GPU's memory", `
 Weights, cache and scratch of a configuration that is judged may take 80 % of the memory of its target, as its record

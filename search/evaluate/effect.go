@@ -67,7 +67,7 @@ func (e *evaluation) effect() error {
 		return nil
 	}
 	return rejected(diag.Errorf(codeIdle, "candidate", "emits the same step as its baseline, byte for byte: nothing "+
-		"follows from %s; want a value that makes a difference, as amkc space lists them",
+		"follows from %s; want a value that makes a difference, as amkc search space lists them",
 		strings.Join(e.changed(), ", ")))
 }
 

@@ -179,7 +179,7 @@ func TestSpaceOfABudget(t *testing.T) {
 	require.Equal(t, s.Left, named, "no knob that has values left is said to have no effect")
 }
 
-// A model of 8B keeps to the budget of amkc space, and one of 1B is tried whole.
+// A model of 8B keeps to the budget of amkc search space, and one of 1B is tried whole.
 func TestBudgetOfLargeModels(t *testing.T) {
 	values := 0
 	for _, a := range knobs.Axes() {

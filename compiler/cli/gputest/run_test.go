@@ -92,7 +92,7 @@ func TestRunModel(t *testing.T) {
 		t.Skip("make test-all runs it")
 	}
 	fakeTools(t, smallSeq, "")
-	args := []string{"run", pycoder, "--prompt-ids", "5,6", "--max-tokens", "3", "--ignore-eos", "--max-seq",
+	args := []string{"run", pycoder, "--ids", "5,6", "--max-tokens", "3", "--ignore-eos", "--max-seq",
 		strconv.Itoa(smallSeq)}
 	prompt, want := []int{5, 6}, []string{}
 	for range 3 {
@@ -147,7 +147,7 @@ func TestRunModelElsewhere(t *testing.T) {
 		t.Skip("make test-all runs it")
 	}
 	fakeTools(t, smallSeq, "")
-	args := []string{"run", pycoder, "--prompt-ids", "5", "--max-tokens", "1", "--max-seq", strconv.Itoa(smallSeq)}
+	args := []string{"run", pycoder, "--ids", "5", "--max-tokens", "1", "--max-seq", strconv.Itoa(smallSeq)}
 	code, _, stderr := amkc(append(args, "--target", "t4")...)
 	require.Equal(t, 0, code, stderr)
 	require.Equal(t, "device: ref\n", stderr, "a program for another GPU")
@@ -163,7 +163,7 @@ func TestRunModelElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, builds, 1)
 	builds[0] = filepath.Dir(builds[0])
-	code, _, stderr = amkc("run", builds[0], "--prompt-ids", "5", "--max-seq", "8", "--device", "cuda")
+	code, _, stderr = amkc("run", builds[0], "--ids", "5", "--max-seq", "8", "--device", "cuda")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "--max-seq says how to compile a model")
 

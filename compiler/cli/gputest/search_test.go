@@ -54,7 +54,7 @@ func TestSearchInPieces(t *testing.T) {
 		}
 	}
 	require.Positive(t, measured)
-	code, stdout, stderr := amkc("campaign", "verify", dir, "--key", key)
+	code, stdout, stderr := amkc("search", "campaign", "verify", dir, "--key", key)
 	require.Equal(t, 0, code, stderr)
 	require.Contains(t, stdout, "lines, signatures and decisions hold")
 	// Each build has its weights by a link: one file, or one for each layout.
