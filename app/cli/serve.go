@@ -54,7 +54,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	defer l.Close()
 	return c.withSession(ctx, func(s *host.Session) error {
 		config.Engine = engine.New(s, o)
-		return front.Answer(ctx, l, config, func(url string) error {
+		return f.Answer(ctx, l, config, func(url string) error {
 			text := fmt.Sprintf("%s answers at %s\n", config.Model, url)
 			return c.print(map[string]any{"version": 1, "url": url}, text)
 		})

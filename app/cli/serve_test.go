@@ -153,3 +153,26 @@ func TestServeRefuses(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "the model came without a tokenizer")
 }
+
+// A GPU that is lost ends the launcher with an error, so that what has started it starts it again.
+func TestServeLost(t *testing.T) {
+	hosttest.NeedDriver(t)
+	dir := build(t, "fault_at=12")
+	read, write := io.Pipe()
+	var stderr bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		l := cli.Launcher{Model: hosttest.Facts().Model, Dir: dir}
+		ended <- l.Main([]string{"serve", "--port", "0", "--json", "--grace", "5"}, nil, write, &stderr)
+	}()
+	var started struct{ URL string }
+	require.NoError(t, json.NewDecoder(read).Decode(&started))
+	r, err := http.Post(started.URL+"/v1/completions", "application/json",
+		strings.NewReader(`{"prompt": [5, 6], "max_tokens": 30, "ignore_eos": true}`))
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	require.Equal(t, 500, r.StatusCode)
+	require.Equal(t, 2, <-ended)
+	require.Contains(t, stderr.String(), "the engine is lost until the process is started again: ")
+	require.Contains(t, stderr.String(), "CUDA_ERROR_ILLEGAL_ADDRESS")
+}

@@ -24,8 +24,8 @@ func TestRunStop(t *testing.T) {
 		{"--temperature", "1", "--seed", "3", "--logprobs", "1"},
 		{"--temperature", "1", "--seed", "3", "--logprobs", "0", "--draft", "ngram"}} {
 		decode := func(more ...string) (r result, logprobs int) {
-			args := append([]string{"run", "--prompt", "def add(a, b):", "--max-tokens", "40", "--ignore-eos", "--json"},
-				flags...)
+			args := append([]string{"run", "--prompt", "def add(a, b):", "--max-tokens", "40", "--ignore-eos",
+				"--json"}, flags...)
 			code, out, stderr := run(t, dir, "", append(args, more...)...)
 			require.Zero(t, code, stderr)
 			var all struct{ LogProbs []any }
@@ -52,8 +52,8 @@ func TestRunStop(t *testing.T) {
 		if len(flags) > 0 {
 			continue
 		}
-		code, out, _ := run(t, dir, "", "run", "--prompt", "def add(a, b):", "--max-tokens", "40", "--ignore-eos", "--stop",
-			stop)
+		code, out, _ := run(t, dir, "", "run", "--prompt", "def add(a, b):", "--max-tokens", "40", "--ignore-eos",
+			"--stop", stop)
 		require.Zero(t, code)
 		require.Equal(t, "def add(a, b):"+*cut.Text+"\n", out)
 		file := filepath.Join(t.TempDir(), "prompts.jsonl")

@@ -4,9 +4,11 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"amkc/app/serve"
+	"amkc/runtime/driver"
 	"amkc/runtime/host"
 	"amkc/text/sampling"
 )
@@ -48,6 +50,9 @@ func (e *batch) Step(ctx context.Context) ([]serve.Event, error) {
 		return nil, err
 	}
 	tokens, err := e.of.Step(ctx)
+	if driver.IsSticky(err) {
+		err = fmt.Errorf("%w: %w", serve.ErrLost, err)
+	}
 	if err != nil {
 		return nil, err
 	}

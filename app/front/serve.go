@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"amkc/app/serve"
 )
@@ -33,11 +34,11 @@ func (s *Serve) Listen(config serve.Config) (*serve.Port, error) {
 }
 
 // Answer serves what l accepts until ctx ends. ready is called with the address once requests are answered.
-func Answer(ctx context.Context, l *serve.Port, config serve.Config, ready func(url string) error) error {
+func (s *Serve) Answer(ctx context.Context, l *serve.Port, config serve.Config, ready func(url string) error) error {
 	server := serve.New(config)
 	server.Take(l)
 	if err := ready("http://" + l.Addr().String()); err != nil {
 		return err
 	}
-	return server.Serve(ctx, serve.DefaultGrace)
+	return server.Serve(ctx, time.Duration(s.Grace)*time.Second)
 }

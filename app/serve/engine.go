@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 
 	"amkc/text/sampling"
 )
@@ -23,7 +24,7 @@ type Engine interface {
 	Admit(prompt []int, o Options) (s Sequence, cached int, err error)
 	// Step does a bounded amount of work: a part of prompts, or a few tokens of sequences. A step that only reads
 	// prompts has no events. Events of a sequence are in order. After an error the caller must retire all sequences;
-	// others may be admitted afterwards.
+	// others may be admitted afterwards, unless it is ErrLost.
 	Step(ctx context.Context) ([]Event, error)
 	// Allow sets the tokens among which the next one of a sequence is chosen; nil means all. It is called before the
 	// next Step, for sequences that were admitted with Masked.
@@ -36,6 +37,10 @@ type Engine interface {
 	// Retire ends a sequence in any state.
 	Retire(s Sequence)
 }
+
+// ErrLost is the error of a Step after which the engine never decodes again, as after a fault of a GPU: the server ends
+// with it, so that what has started the process starts it again.
+var ErrLost = errors.New("the engine is lost until the process is started again")
 
 // Limits are what an engine can hold.
 type Limits struct {

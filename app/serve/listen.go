@@ -122,7 +122,8 @@ func (s *Server) Take(p *Port) {
 }
 
 // Serve handles requests at the port that the server has taken, until ctx ends. Then new and waiting requests are
-// refused with 503; running ones have the time grace to finish, and are then cancelled. Serve can be called once.
+// refused with 503; those with an answer that has begun have the time grace to finish, and are then cancelled. Serve
+// can be called once. Its error is that of the listener, or [ErrLost] with what the engine said.
 func (s *Server) Serve(ctx context.Context, grace time.Duration) error {
 	p := s.port
 	decoding, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -133,11 +134,15 @@ func (s *Server) Serve(ctx context.Context, grace time.Duration) error {
 		cancel()
 		<-s.scheduler.done
 		return err
+	case <-s.scheduler.done:
+		_, _, lost, _ := s.scheduler.load()
+		return errors.Join(lost, s.close(ctx))
 	case <-ctx.Done():
 	}
+	refused := s.scheduler.stop()
 	running, waiting, _, _ := s.scheduler.load()
-	s.log.Info("shutting down", "running", running, "refused", waiting, "grace_seconds", grace.Seconds())
-	s.scheduler.stop()
+	s.log.Info("shutting down", "running", running, "waiting", waiting, "refused", refused, "grace_seconds",
+		grace.Seconds())
 	late := time.NewTimer(grace)
 	defer late.Stop()
 	select {
@@ -147,11 +152,15 @@ func (s *Server) Serve(ctx context.Context, grace time.Duration) error {
 		cancel()
 		<-s.scheduler.done
 	}
-	// What has ended is still being sent. The port was open so far, so that clients were told.
+	return s.close(ctx)
+}
+
+// close closes the port. What has ended is still being sent. The port was open so far, so that clients were told.
+func (s *Server) close(ctx context.Context) error {
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.writeTimeout)
 	defer cancel()
-	if err := p.http.Shutdown(sending); err != nil {
-		return p.Close()
+	if err := s.port.http.Shutdown(sending); err != nil {
+		return s.port.Close()
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package serve
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -173,4 +175,94 @@ func TestHosts(t *testing.T) {
 		}
 		require.Equal(t, want, answer.StatusCode, host)
 	}
+}
+
+// A request of whose answers one is decoded, or whose stream has begun, is not refused when the server ends: no other
+// server could take it over. What only waits is, before it and after.
+func TestShutdownKeepsWhatHasBegun(t *testing.T) {
+	e := says(t, "abcdefgh")
+	e.gate = make(chan struct{})
+	s := newTest(e, nil)
+	s.pingEvery = 10 * time.Millisecond
+	stop, ended := s.listen(t, time.Minute)
+	type result struct {
+		status int
+		body   string
+	}
+	waits := func(n int) {
+		eventually(t, func() bool { _, waiting, _, _ := s.scheduler.load(); return waiting == n })
+	}
+	ask := func(fields string, waiting int) chan result {
+		done := make(chan result, 1)
+		go func() {
+			status, body := s.post(t, "/v1/completions", `{"prompt": "x", `+fields+`}`)
+			done <- result{status, body}
+		}()
+		waits(waiting)
+		return done
+	}
+	two := ask(`"n": 2`, 1) // one of which is decoded
+	whole := ask(`"n": 1`, 2)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/completions",
+		strings.NewReader(`{"prompt": "x", "stream": true}`))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	stream, err := http.DefaultClient.Do(r) // which has pinged
+	require.NoError(t, err)
+	defer stream.Body.Close()
+	waits(3)
+	stop()
+	refused := <-whole
+	require.Equal(t, 503, refused.status)
+	require.Equal(t, "shutting_down", faultOf(t, refused.body).Code)
+	close(e.gate)
+	answered := <-two
+	require.Equal(t, 200, answered.status, answered.body)
+	require.Equal(t, 2, strings.Count(answered.body, "abcdefgh"))
+	body, err := io.ReadAll(stream.Body)
+	require.NoError(t, err)
+	text, finish := joined(t, string(body))
+	require.Equal(t, "abcdefgh", text)
+	require.Equal(t, finishStop, finish)
+	require.NoError(t, <-ended)
+	require.Contains(t, s.log.String(), "waiting=2 refused=1")
+}
+
+// What has begun and still waits when the time is over is cancelled too.
+func TestShutdownEndsWhatWaits(t *testing.T) {
+	e := says(t, "abc")
+	e.gate = make(chan struct{})
+	s := newTest(e, nil)
+	stop, ended := s.listen(t, time.Millisecond)
+	done := make(chan int, 1)
+	go func() {
+		status, _ := s.post(t, "/v1/completions", `{"prompt": "x", "n": 3}`)
+		done <- status
+	}()
+	eventually(t, func() bool { _, waiting, _, _ := s.scheduler.load(); return waiting == 2 })
+	stop()
+	require.Equal(t, 503, <-done)
+	require.NoError(t, <-ended)
+}
+
+// A server whose engine is lost tells those who wait, and ends with the reason.
+func TestLost(t *testing.T) {
+	e := says(t, "abc")
+	e.gate = make(chan struct{})
+	e.fail = func() error { return fmt.Errorf("%w: an illegal address", ErrLost) }
+	s := newTest(e, nil)
+	_, ended := s.listen(t, time.Minute)
+	statuses := make(chan int, 2)
+	for i := range 2 {
+		go func() {
+			status, _ := s.post(t, "/v1/completions", `{"prompt": "x"}`)
+			statuses <- status
+		}()
+		eventually(t, func() bool { running, waiting, _, _ := s.scheduler.load(); return running+waiting == i+1 })
+	}
+	close(e.gate)
+	require.ElementsMatch(t, []int{500, 503}, []int{<-statuses, <-statuses})
+	require.ErrorIs(t, <-ended, ErrLost)
+	_, err := http.Get(s.url)
+	require.Error(t, err, "nobody listens")
 }

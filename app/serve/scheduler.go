@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -23,7 +24,7 @@ type scheduler struct {
 	reserved int                      // places of generations that are being made
 	running  map[Sequence]*generation // changed by the scheduler's goroutine alone
 	stopping bool                     // nothing new is taken
-	failed   error                    // of the last step
+	failed   error                    // of the last step; ErrLost: of the last one that there is
 
 	wake chan struct{} // of capacity 1: there is something to do
 	done chan struct{} // closed when the goroutine has ended
@@ -105,16 +106,34 @@ func (s *scheduler) load() (running, waiting int, failed error, stopping bool) {
 	return len(s.running), len(s.waiting), s.failed, s.stopping
 }
 
-// stop refuses what is new and what waits. The goroutine ends when what runs has ended.
-func (s *scheduler) stop() {
+// stop refuses what is new and what waits, and returns how much of the latter. Requests with an answer that runs or has
+// begun are kept, as no other server could take them over. The goroutine ends when these have ended.
+func (s *scheduler) stop() (refused int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopping = true
+	waited := len(s.waiting)
+	s.waiting = slices.DeleteFunc(s.waiting, func(g *generation) bool {
+		away := g.record.turnAway()
+		if away {
+			g.close(errStopping)
+		}
+		return away
+	})
+	s.tell()
+	return waited - len(s.waiting)
+}
+
+// abandon ends everything with an error.
+func (s *scheduler) abandon(err error) {
+	s.stop()
+	s.endAll(err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, g := range s.waiting {
-		g.close(errStopping)
+		g.close(err)
 	}
 	s.waiting = nil
-	s.tell()
 }
 
 func (s *scheduler) tell() {
@@ -124,18 +143,20 @@ func (s *scheduler) tell() {
 	}
 }
 
-// run is the scheduler's goroutine. When ctx ends it cancels what runs.
+// run is the scheduler's goroutine. It cancels everything when ctx ends, or the engine is lost.
 func (s *scheduler) run(ctx context.Context) {
 	defer close(s.done)
 	for {
 		s.admit()
 		s.dropGone()
 		s.form(0)
-		running, waiting, _, stopping := s.load()
+		running, waiting, failed, stopping := s.load()
 		switch {
 		case ctx.Err() != nil:
-			s.stop()
-			s.endAll(errStopping)
+			s.abandon(errStopping)
+			return
+		case errors.Is(failed, ErrLost):
+			s.abandon(errInternal)
 			return
 		case running > 0 && s.hold():
 			s.step(ctx)
@@ -174,7 +195,7 @@ func (s *scheduler) hold() (others bool) {
 func (s *scheduler) admit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.waiting) > 0 && len(s.running) < s.engine.Limits().Sequences {
+	for len(s.waiting) > 0 && len(s.running) < s.engine.Limits().Sequences && !errors.Is(s.failed, ErrLost) {
 		g := s.waiting[0]
 		s.waiting[0] = nil // the array lives on, and a generation has vectors of the size of the vocabulary
 		s.waiting = s.waiting[1:]
@@ -182,6 +203,7 @@ func (s *scheduler) admit() {
 			g.close(context.Cause(g.ctx))
 			continue
 		}
+		g.record.keep()
 		o := g.options(s.engine)
 		id, cached, err := s.engine.Admit(g.prompt, o)
 		if err != nil {

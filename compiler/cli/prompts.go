@@ -71,6 +71,9 @@ func (e diagnosed) Admit(prompt []int, o serve.Options) (serve.Sequence, int, er
 
 func (e diagnosed) Step(ctx context.Context) ([]serve.Event, error) {
 	events, err := e.Engine.Step(ctx)
+	if errors.Is(err, serve.ErrLost) {
+		return nil, err // which a server knows it by, and ends with
+	}
 	return events, hostError(e.dir, err)
 }
 

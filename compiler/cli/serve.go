@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"errors"
+
 	"github.com/spf13/pflag"
 
 	sessions "amkc/app/engine"
 	"amkc/app/front"
+	"amkc/app/serve"
 	"amkc/compiler"
 	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
@@ -90,7 +93,7 @@ func (s *serveFlags) run(c *call) error {
 	b := sessions.Served()
 	b.Drafter = d
 	config.Model, config.Engine = o.name, o.sequences(b)
-	return front.Answer(ctx, l, config, func(url string) error {
+	err = s.front.Answer(ctx, l, config, func(url string) error {
 		c.payload = struct {
 			Device string `json:"device"`
 			Build  string `json:"build,omitempty"` // in the cache
@@ -98,4 +101,8 @@ func (s *serveFlags) run(c *call) error {
 		}{o.device, o.build, url}
 		return c.printf("%s answers at %s\n", o.name, url)
 	})
+	if errors.Is(err, serve.ErrLost) {
+		return hostError(dir, err)
+	}
+	return err
 }

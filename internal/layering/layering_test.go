@@ -96,7 +96,7 @@ var allowed = map[string][]string{
 		"runtime/progress", "text/chat", "text/draft", "text/jinja", "text/sampling"},
 	// the one package that knows the line editor
 	"app/editor": {"runtime/printable", "runtime/progress", "github.com/reeflective/readline"},
-	"app/engine": {"runtime/host", "text/sampling", "app/serve"},
+	"app/engine": {"runtime/driver", "runtime/host", "text/sampling", "app/serve"},
 	"app/cli": {"text/chat", "app/dialogue", "app/front", "text/draft", "runtime/driver", "runtime/host",
 		"app/chrometrace", "app/engine", "app/report", "runtime/infile", "app/library",
 		"runtime/outfile", "runtime/printable", "runtime/progress", "app/prompts", "text/sampling",

@@ -161,8 +161,9 @@ CUresult cuDevicePrimaryCtxRetain(void** ctx, int dev) {
 
 CUresult cuDevicePrimaryCtxRelease_v2(int dev) {
   ENTER("cuDevicePrimaryCtxRelease");
-  retained--;
-  return sticky_code;
+  int code = sticky_code;
+  if (--retained == 0) sticky_code = 0;  // as if the next one were in another process
+  return code;
 }
 
 CUresult cuCtxSetCurrent(void* ctx) { ENTER("cuCtxSetCurrent"); current = ctx; return 0; }
@@ -340,7 +341,7 @@ CUresult cuStreamCreate(Stream** s, unsigned flags) {
 CUresult cuStreamSynchronize(Stream* s) {
   ENTER_CONTEXT("cuStreamSynchronize");
   while (s->n) run_first(s);
-  return 0;
+  return sticky_code;  // of what ran in it
 }
 
 CUresult cuStreamQuery(Stream* s) { ENTER_CONTEXT("cuStreamQuery"); return s->n ? 600 : 0; }

@@ -24,7 +24,7 @@ static int is_prompt, prompt_short;
 static long prompt_off, prompt_lost;  // a bit of its logits; at this position its row of the cache is another token's
 static Kernel prompt_kernel = {"amk_prompt", 1, {208}, 0};
 
-static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
+static long eos, eos_at, stall_at, hang_at, fault_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
 static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
 static long batch_off, batch_writes, mixed_off, mixed_writes, mixed_picks, eager, dirty;
 static long late, is_lean, has_parts, part_us, launch_us, part_picks;
@@ -40,6 +40,7 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"eos_at", 0, &eos_at, -1},         // at this position
     {"stall_at", 0, &stall_at, -1},     // SM 1 gives up by itself
     {"hang_at", 0, &hang_at, -1},       // every SM waits for the abort word
+    {"fault_at", 0, &fault_at, -1},     // an access to an illegal address, after which the context is of no use
     {"slow_us", 0, &slow_us, 0},        // a step takes so long in real time
     {"decode_us", 0, &decode_us, 100},  // a step takes so long on the GPU's clock
     {"ceiling_us", 0, &ceiling_us, 80},

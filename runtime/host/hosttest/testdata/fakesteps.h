@@ -100,6 +100,7 @@ static int step(const Launch* l, int i, int pass, int token, int is_off, Decoded
     return -1;
   }
   if (position == stall_at) { stall_at = -1; cancelled(l, i, 1); return -1; }
+  if (position == fault_at) { fault_at = -1; sticky_code = 700; return -1; }
   if (position == hang_at) {
     for (int polls = 0; polls < 5000 && !*(volatile uint32_t*)host(l->abort); polls++) usleep(1000);
     hang_at = -1;
