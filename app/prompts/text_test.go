@@ -35,7 +35,7 @@ func TestText(t *testing.T) {
 		require.Equal(t, want, text.Written)
 		require.Equal(t, want != says, found)
 	}
-	// Bytes that are no character are shown where the text ends, which may complete a stop string.
+	// Bytes that are not a character are shown where the text ends, which may complete a stop string.
 	text := NewText(tok, nil, []string{"\ufffd"})
 	part, found := text.Push(ids[len(ids)-1])
 	require.False(t, found)
