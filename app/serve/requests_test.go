@@ -256,7 +256,8 @@ func TestRoutes(t *testing.T) {
 	}
 	status, _, body = s.send(t, http.MethodGet, "/v1/models", "", nil)
 	require.Equal(t, 200, status)
-	const card = `{"id": "m", "object": "model", "created": 1700000000, "owned_by": "amkc", "max_model_len": 256}`
+	const card = `{"id": "m", "object": "model", "created": 1700000000, "owned_by": "amkc", "max_model_len": 256,
+		"chat": true, "thinking_switch": "thinking", "defaults": {"temperature": 0, "top_p": 1}}`
 	require.JSONEq(t, `{"object": "list", "data": [`+card+`]}`, body)
 	status, _, body = s.send(t, http.MethodGet, "/v1/models/m", "", nil)
 	require.Equal(t, 200, status)

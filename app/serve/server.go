@@ -57,6 +57,7 @@ type Server struct {
 	reply     *reply.Format          // how the model writes thoughts and calls
 	shown     func(tools bool) []int // special tokens that belong to those
 	specials  func() map[int]string  // what all of them look like
+	thinks    func() string          // the variable of the template that turns thinking on and off; empty: none
 	eos       []int
 
 	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
@@ -114,6 +115,7 @@ func New(c Config) *Server {
 			return without()
 		}
 		s.specials = sync.OnceValue(s.specialTexts)
+		s.thinks = sync.OnceValue(s.thinkingSwitch)
 	}
 	s.vocabulary = sync.OnceValues(func() (*grammar.Vocabulary, error) {
 		return grammar.FromTokenizer(s.engine.Limits().Vocab, s.tokenizer, s.eos)

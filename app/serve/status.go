@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"net/http"
 	"slices"
+
+	"amkc/text/chat"
+	"amkc/text/jinja"
 )
 
 // A card is what the list of models says of one.
@@ -13,11 +16,39 @@ type card struct {
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
 	MaxLen  int    `json:"max_model_len"`
+
+	// What the page has to know, and any client may.
+	Chat           bool             `json:"chat"`                      // it has a chat template
+	ThinkingSwitch string           `json:"thinking_switch,omitempty"` // the variable of the template that does
+	Defaults       samplingDefaults `json:"defaults"`
+}
+
+// samplingDefaults are options of a request that says nothing of them.
+type samplingDefaults struct {
+	Temperature float64 `json:"temperature"`
+	TopP        float64 `json:"top_p"`
 }
 
 // card is that of a name of the model.
 func (s *Server) card(name string) card {
-	return card{name, "model", s.started.Unix(), "amkc", s.engine.Limits().MaxSeq}
+	c := card{ID: name, Object: "model", Created: s.started.Unix(), OwnedBy: "amkc",
+		MaxLen: s.engine.Limits().MaxSeq, Defaults: samplingDefaults{s.sampling.Temperature, s.sampling.TopP}}
+	if s.chat != nil {
+		c.Chat, c.ThinkingSwitch = true, s.thinks()
+	}
+	return c
+}
+
+// thinkingSwitch is the variable that turns thinking on and off in the answer to a message.
+func (s *Server) thinkingSwitch() string {
+	hello := &jinja.Dict{}
+	hello.Set("role", "user")
+	hello.Set("content", "hello")
+	name, err := s.chat.Thinking(&chat.Conversation{Messages: jinja.NewList(hello)}, chat.Options{Now: s.now()})
+	if err != nil {
+		return "" // a template that takes no such conversation
+	}
+	return name
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
