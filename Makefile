@@ -7,7 +7,7 @@ PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-
 # The compiler takes a quarter less processor time where its heap may grow to nine times what is live in it.
 GO := GOGC=800 GOMEMLIMIT=2GiB go
 
-.PHONY: build install cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser
+.PHONY: build install cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser pictures
 .PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage draws
 .PHONY: looping results results-tools lint goldens clean
 
@@ -153,14 +153,23 @@ openai: $(OPENAI) $(AGENTS) $(AGENTS_JS)/node_modules
 		AMKC_AGENTS_JS=$(CURDIR)/$(AGENTS_JS) go test ./app/serve -run 'OpenAI|Anthropic' -count 1 -v
 
 # The page of the server in a browser: in the one that AMKC_BROWSER names, or in Debian's Chromium, which is fetched (100
-# MB) and unpacked into a folder that git ignores.
+# MB) and unpacked into a folder that git ignores. The pictures of the page and of a terminal, which is xterm.js in the
+# same browser, have to show what the page and the terminal show now; make pictures takes them again.
 BROWSER := .browser/headless-shell
+XTERM := .browser/node_modules/@xterm/xterm
 AMKC_BROWSER ?= $(CURDIR)/$(BROWSER)
-browser: $(AMKC_BROWSER)
-	AMKC_BROWSER=$(AMKC_BROWSER) go test ./app/serve -run Browser -count 1 -v
+IN_BROWSER := AMKC_BROWSER=$(AMKC_BROWSER) AMKC_XTERM=$(CURDIR)/$(XTERM) go test ./app/serve ./compiler/cli -count 1
+browser: $(AMKC_BROWSER) $(XTERM)
+	$(IN_BROWSER) -run Browser -v
+
+pictures: $(AMKC_BROWSER) $(XTERM)
+	$(IN_BROWSER) -run 'Picture.*Browser' -update
 
 $(CURDIR)/$(BROWSER):
 	scripts/browser.sh .browser
+
+$(XTERM):
+	npm install --silent --no-audit --no-fund --prefix .browser @xterm/xterm@6.0.0
 
 $(OPENAI):
 	$(PYTHON) -m venv .openai

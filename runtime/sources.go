@@ -38,7 +38,7 @@ func HostSources() map[string][]byte {
 	out := map[string][]byte{}
 	for tree, files := range map[string]fs.FS{"": files, "text": text.Files, "app": app.Files} {
 		for name, source := range collect(files, ".", func(name string) bool {
-			return name != "sources.go" && (path.Ext(name) == ".html" || path.Ext(name) == ".h" ||
+			return name != "sources.go" && (slices.Contains([]string{".css", ".h", ".html", ".js"}, path.Ext(name)) ||
 				path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") &&
 					!strings.HasSuffix(name, "_other.go"))
 		}) {

@@ -2,31 +2,52 @@ package serve
 
 import (
 	"crypto/sha256"
-	_ "embed" // for the page
+	"embed"
 	"encoding/base64"
 	"net/http"
+	"regexp"
 	"strings"
 )
 
-//go:embed page.html
-var pageText string
+// pageFiles are the parts of the page. page/marked/marked.js is a release of marked as it was published
+// (docs/dependencies.md).
+//
+//go:embed page/*.html page/*.css page/*.js page/marked/*.js
+var pageFiles embed.FS
 
-// pagePolicy lets the page run its own script and style, which it names by their digests, and talk to this server:
-// nothing else, whatever a model writes.
-var pagePolicy = "default-src 'none'; connect-src 'self'; script-src " + digestOf("script") + "; style-src " +
-	digestOf("style") + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// pageText is page.html, with the text of the named file in each style and script.
+var pageText, pagePolicy = assemblePage()
 
-// digestOf is the source expression for the text of an element of the page.
-func digestOf(element string) string {
-	_, text, _ := strings.Cut(pageText, "<"+element+">")
-	text, _, _ = strings.Cut(text, "</"+element+">")
-	sum := sha256.Sum256([]byte(text))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+// assemblePage returns the page, and a policy that lets it run its own scripts and styles, which it names by their
+// digests, and talk to this server: nothing else, whatever a model writes. No string becomes markup, in the page's own
+// scripts either: with trusted types that no policy makes, a browser refuses to.
+func assemblePage() (text, policy string) {
+	digests := map[string]string{}
+	text = regexp.MustCompile(`<(script|style)>(.*)</`).ReplaceAllStringFunc(pageFile("page.html"),
+		func(element string) string {
+			opening, rest, _ := strings.Cut(element, ">")
+			content := "\n" + pageFile(strings.TrimSuffix(rest, "</"))
+			sum := sha256.Sum256([]byte(content))
+			digests[opening[1:]] += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+			return opening + ">" + content + "</"
+		})
+	return text, "default-src 'none'; connect-src 'self'; script-src" + digests["script"] + "; style-src" +
+		digests["style"] + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		"require-trusted-types-for 'script'; trusted-types 'none'"
+}
+
+func pageFile(name string) string {
+	text, err := pageFiles.ReadFile("page/" + name)
+	if err != nil {
+		panic(err) // of the files above
+	}
+	return string(text)
 }
 
 // page is a page to talk to the model with.
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Security-Policy", pagePolicy)
 	w.Header().Set("Referrer-Policy", "no-referrer")
+	w.Header().Set("Cache-Control", "no-cache") // another release has another one
 	send(w, http.StatusOK, "text/html; charset=utf-8", []byte(pageText))
 }

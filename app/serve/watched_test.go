@@ -108,22 +108,3 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 }
-
-// The page is one file that loads nothing from elsewhere, and its policy names what it runs.
-func TestPage(t *testing.T) {
-	s := serve(t, says(t, "x"))
-	status, header, body := s.send(t, http.MethodGet, "/", "", nil)
-	require.Equal(t, 200, status)
-	require.Equal(t, "text/html; charset=utf-8", header.Get("Content-Type"))
-	policy := header.Get("Content-Security-Policy")
-	require.Regexp(t, `^default-src 'none'; connect-src 'self'; script-src 'sha256-[^']{44}'; `+
-		`style-src 'sha256-[^']{44}'; `, policy)
-	require.Equal(t, 1, strings.Count(body, "<script>"))
-	require.Equal(t, 1, strings.Count(body, "<style>"))
-	for _, banned := range []string{"http:", "https:", "src=", "href=", "innerHTML", "eval(", "style=", "onclick"} {
-		require.NotContains(t, body, banned)
-	}
-	status, _, body = s.send(t, http.MethodHead, "/", "", nil)
-	require.Equal(t, 200, status)
-	require.Empty(t, body)
-}

@@ -125,6 +125,15 @@ func TestNoticesOfEverythingLinked(t *testing.T) {
 		require.Contains(t, sections(Build), m.Path+" "+m.Version, remedy)
 		linked[Build][m.Path+" "+m.Version] = true
 	}
+	script, err := os.ReadFile("../../app/serve/page/marked/marked.js")
+	require.NoError(t, err)
+	license, err := os.ReadFile("../../app/serve/page/marked/LICENSE")
+	require.NoError(t, err)
+	marked := "marked " + regexp.MustCompile(`marked v([\d.]+)`).FindStringSubmatch(string(script))[1]
+	for text := range linked {
+		require.Empty(t, lacks(text, map[string][]string{marked: {strings.TrimSpace(string(license))}}), remedy)
+		linked[text][marked] = true
+	}
 	for text, modules := range linked {
 		require.Len(t, sections(text), len(modules), "of modules that nothing links: "+remedy)
 	}

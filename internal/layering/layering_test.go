@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 	// a foreign format: what the compiler is made of knows nothing of it
 	"interchange":         {"ir", "ir/diag", "ir/transform", "runtime/infile"},
 	"interchange/judge":   {"interchange", "ir", "simulate"},
+	"internal/browser":    {"github.com/stretchr/testify/require"},
 	"internal/injection":  {},
 	"internal/pty":        {"github.com/stretchr/testify/require"},
 	"internal/population": {"interchange", "ir", "ir/diag"},

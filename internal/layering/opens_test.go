@@ -40,6 +40,8 @@ var mayOpen = map[string]string{
 	"compiler/toolchain.go":            "copies modules of a launcher that amkc has just written",
 	"importers/modeltest/modeltest.go": "reads goldens of tests",
 	"internal/pty/pty.go":              "opens terminals, for tests",
+	"internal/browser/picture.go":      "reads pictures of this repository, for tests",
+	"internal/browser/terminal.go":     "reads xterm.js, for tests",
 }
 
 func TestFilesOfOthersAreOpenedInOnePlace(t *testing.T) {

@@ -40,6 +40,7 @@ func run() error {
 		}
 		build = append(build, carried...)
 	}
+	build = append(build, marked)
 	own, err := linked("amkc/cmd/amkc", "amkc/cmd/libamkref")
 	if err != nil {
 		return err
@@ -54,6 +55,9 @@ func run() error {
 type module struct {
 	Path, Version, Dir string
 }
+
+// marked is part of the page of the server.
+var marked = module{"marked", "18.2.1", "../../app/serve/page/marked"}
 
 // linked returns the modules of the packages that some packages are linked with, on each system that amkc runs on.
 func linked(packages ...string) ([]module, error) {
