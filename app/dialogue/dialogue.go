@@ -308,7 +308,7 @@ func (d *Dialogue) help() error {
 			fmt.Fprintln(d.Err, c.does)
 		}
 	}
-	keys := "Anything else is a message. Ctrl-C stops an answer, Ctrl-D ends the conversation."
+	keys := "Anything else is a message. Ctrl-C stops an answer, Ctrl-D the conversation."
 	if d.Editor != nil {
 		keys += "\nUp and Down find earlier messages, and what is pasted may have several lines."
 	}
