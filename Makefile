@@ -78,7 +78,7 @@ race:
 # docs/results/explore.md.
 EXPLORATION := CGO_ENABLED=0 go test -trimpath -vet=off ./internal/exploration -count 1 -v -run
 explore:
-	$(EXPLORATION) 'Table|Exact(Finds|$$)|TestDraws$$' -timeout 60m -schedules 2 -draws 3 -first-draw 77 \
+	$(EXPLORATION) 'Table|Exact(Finds|$$)|TestDraws$$' -timeout 60m -schedules 2 -draws 3 -first-draw 35 \
 		$(if $(REPORT),-report $(CURDIR)/docs/results)
 
 # Builds of random fields, each body of package kernel in its turn, held to the reference VM on the CPU; and wrong

@@ -185,14 +185,14 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 			parts[o.Buf] = o.Dims
 		}
 	}
-	// Whether norms of heads have weights for each.
+	// Whether norms of heads have weights for each. A norm of all heads does, even where there is one head.
 	facts := f.m.Of(s.Layer.N)
 	if s.Layer.Index {
 		facts = f.m.Of(f.index + s.Layer.N)
 	}
 	own := slices.ContainsFunc(g.members, func(m *ir.Stage) bool {
 		op := &m.Ops[0]
-		return normsOfAttention(op) && f.buffers.Find(op.In[1].Buf, f.index).Shape[0] > facts.HeadDim
+		return takesPart(op) || normsOfAttention(op) && f.buffers.Find(op.In[1].Buf, f.index).Shape[0] > facts.HeadDim
 	})
 	temps := map[string]ir.Operand{}
 	for _, m := range slices.Backward(g.members) {

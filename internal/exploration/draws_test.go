@@ -47,6 +47,9 @@ var modelsDrawn = strings.Fields("llama qwen2-bias ministral-windows qwen3-windo
 
 const normsAfter = 7 // of modelsDrawn have norms after branches
 
+// withoutGroups are models with a kv head for each head.
+var withoutGroups = strings.Fields("opt-tied gpt-neox-parallel gpt2")
+
 // drawn are the properties of a build, in the order in which they are made plain where a draw fails. Those with a dot
 // are knobs.
 var drawn = []property{
@@ -144,6 +147,14 @@ func (d *draw) build() Build {
 		b["num_hidden_layers"], b["num_key_value_heads"] = "2", "2"
 	default:
 		b["layers"] = "alike"
+	}
+	if d.body == kernel.Combine { // each kv head of a layer has two SMs, or its context is not split
+		if slices.Contains(withoutGroups, b["model"]) {
+			b["group"] = "1"
+		}
+		if b["layers"] == "heads" { // the second layer has one more
+			b["SMs"] = fmt.Sprint(max(number(b["SMs"]), 2*(number(b["num_key_value_heads"])+1)))
+		}
 	}
 	heads := number(b["num_key_value_heads"]) * number(b["group"])
 	b["num_attention_heads"] = fmt.Sprint(heads)
@@ -349,6 +360,37 @@ func drawOf(body *kernel.Body, values Build) *draw {
 		}
 	}
 	return d
+}
+
+// Every model is emitted with one head, in passes too, whether attention is split or not, and where only the second
+// layer has one head; and attention is split whatever heads a model has.
+func TestDrawsOfFewHeads(t *testing.T) {
+	one := Build{"rows": "3", "sequences": "2x2", "num_key_value_heads": "1", "group": "1"}
+	for _, c := range []struct {
+		name   string
+		body   *kernel.Body
+		values Build
+		models []string
+	}{
+		{"one head", kernel.Attend, one, modelsDrawn},
+		{"one head, split", kernel.Combine, one, modelsDrawn},
+		{"one head in the second layer", kernel.Attend, Build{"rows": "3", "sequences": "2x2", "group": "1",
+			"layers": "size"}, modelsDrawn},
+		{"split, all kv heads", kernel.Combine, Build{"rows": "3", "group": "9"}, withoutGroups},
+		{"split, more heads in the second layer", kernel.Combine, Build{"rows": "3", "layers": "heads"},
+			[]string{"llama"}},
+	} {
+		for _, model := range c.models {
+			t.Run(c.name+", "+model, func(t *testing.T) {
+				t.Parallel()
+				values := maps.Clone(c.values)
+				values["model"] = model
+				d := drawOf(c.body, values)
+				_, err := d.emit(t, t.TempDir())
+				require.NoError(t, err, "%s", d)
+			})
+		}
+	}
 }
 
 // Heads of layers differ in size in all programs of a build, or the draw says that they do not; and a draw is called
