@@ -5,6 +5,9 @@ import "amkc/ir/diag"
 // CodeTooSlow is the code of builds that are not started because nvcc would exceed its time limit.
 const CodeTooSlow = "AMK5115"
 
+// CodeNoTool is the code of what a build lacks because a tool is missing.
+const CodeNoTool = "AMK5112"
+
 var (
 	codeOwnInput = diag.New("AMK5123", "the output is what is being read", `
 The file or the directory that the result would be written to is one that this command reads: a file of the model, of
@@ -99,7 +102,7 @@ kept.`)
 	codeGoBuild = diag.New("AMK5111", "the launcher did not build", `
 go build failed on the emitted launcher. The launcher needs a Go release as new as the one in its go.mod, and no
 network. The emitted project is kept.`)
-	codeNoTool = diag.New("AMK5112", "a tool is missing, so part of the build is left to be done", `
+	codeNoTool = diag.New(CodeNoTool, "a tool is missing, so part of the build is left to be done", `
 Emitting a project needs neither nvcc nor Go. Where one is missing the project is written in full and the message
 names the one command that finishes it. nvcc is looked for on PATH, in CUDA_HOME, in a folder .cuda next to the
 executable of amkc (make cuda fills one), and in /usr/local/cuda; it needs g++ as its host compiler. amkc doctor says

@@ -60,8 +60,8 @@ func (c *call) defineFlags() {
 	f.Var(newChoice(&c.colour, "auto", "auto", "always", "never"), "color",
 		"colour diagnostics; auto: on a terminal, unless NO_COLOR is set")
 	f.BoolVar(&c.strict, "strict", false, "treat warnings as errors")
-	f.BoolVarP(&c.verbose, "verbose", "v", false, "say more: passes with their times")
-	f.BoolVarP(&c.quiet, "quiet", "q", false, "print errors only")
+	f.BoolVarP(&c.verbose, "verbose", "v", false, "say more: passes with their times, files of a build")
+	f.BoolVarP(&c.quiet, "quiet", "q", false, "print errors only, and which tool a build lacks")
 	f.Var(newChoice(&c.watched, watchedAuto, watchedAuto, watchedJSON), "progress",
 		"show how far long work is: auto on a terminal, json as JSON objects on stderr")
 	f.SetNormalizeFunc(c.currentFlag)

@@ -14,6 +14,7 @@ import (
 	"amkc/compiler"
 	"amkc/cost"
 	"amkc/passes"
+	"amkc/runtime/host"
 	"amkc/runtime/printable"
 	"amkc/validate"
 )
@@ -115,8 +116,11 @@ func (f *compileFlags) run(c *call) error {
 	if c.quiet {
 		return nil
 	}
-	return c.printf("%s%s%s%s", fileList(f.out, b.Files), summary(f.out, b, opts.Formats),
-		predictionLine(f.out, predicted), passLines(f.out, passes))
+	text := summary(f.out, b, opts.Formats, predicted, passes)
+	if c.verbose {
+		text = fileList(f.out, b.Files) + b.Pages.String() + "\n" + text
+	}
+	return c.printf("%s", text)
 }
 
 // notRecorded are flags that change nothing of a build.
@@ -158,17 +162,54 @@ func fileList(dir string, files []string) string {
 	return b.String()
 }
 
-func summary(dir string, b *compiler.Build, formats passes.WeightFormats) string {
-	m, t, s := &b.Program.Model, b.Program.Target, b.Proof.Stats
-	types, reused := m.DTypes.String(), ""
+// summary is what most users want to know of a build, and the command that comes next.
+func summary(dir string, b *compiler.Build, formats passes.WeightFormats, p *cost.Prediction,
+	passes []*cost.Pass) string {
+	var text strings.Builder
+	line := func(title, format string, args ...any) {
+		fmt.Fprintf(&text, "%-10s %s\n", title, fmt.Sprintf(format, args...))
+	}
+	m, t := &b.Program.Model, b.Program.Target
+	types := m.DTypes.String()
 	if len(formats) > 0 {
 		types += ", matrices " + formats.String()
 	}
-	if b.WeightsReused {
-		reused = ", reused"
+	line("model", "%s: %s, %d layers, %s, %d positions", m.Name, m.Architecture, m.Layers, types, m.MaxSeq)
+	line("target", "%s (%s, %d SMs)", t.Name, t.Arch, t.SMs)
+	line("schedule", "%d tasks, proved free of deadlocks and races", b.Proof.Stats.Tasks)
+	line("memory", "%v", &memoryReport{b.Memory, t.HBMBytes})
+	if p != nil {
+		line("predicted", "%.1f µs per token at position 0, %.1f %% of the ceiling%s (amkc cost)", p.Latency,
+			100*p.Share, strings.TrimPrefix(p.Label, cost.Predicted))
 	}
-	return fmt.Sprintf("%s: %s (%s, %d positions) for %s (%s, %d SMs): %d tasks proved; %s; weights %.1f MB%s\n",
-		dir, m.Name, types, m.MaxSeq, t.Name, t.Arch, t.SMs, s.Tasks, b.Pages, float64(b.WeightBytes)/1e6, reused)
+	for _, pass := range passes {
+		line("", "%v: %s%s", pass.Traffic.Pass, passTime(pass), strings.TrimPrefix(pass.Label, cost.Predicted))
+	}
+	has, next := "sources and weights", "make -C "+shellWord(dir)
+	kernels, launcher := b.Toolchain.NVCC != "", slices.Contains(b.Files, m.Name)
+	executable := path.Join(filepath.ToSlash(dir), m.Name)
+	switch {
+	case kernels && launcher:
+		verb := "chat"
+		if !slices.Contains(b.Files, host.TokenizerFile) {
+			verb = "check"
+		}
+		if !strings.Contains(executable, "/") {
+			executable = "./" + executable
+		}
+		has, next = "sources, weights, kernels and executable",
+			fmt.Sprintf("%s %s, on a machine with this GPU", shellWord(executable), verb)
+	case kernels:
+		has += ", kernels"
+	case launcher:
+		has += ", executable"
+	}
+	if b.WeightsReused {
+		has += " (weights reused)"
+	}
+	line("build", "%s: %s", dir, has)
+	line("next", "%s", next)
+	return text.String()
 }
 
 // predictBuild is what the cost model says of a step at the build's first position, or nil where it says nothing.
@@ -182,14 +223,6 @@ func predictBuild(b *compiler.Build) *cost.Prediction {
 		return nil
 	}
 	return p
-}
-
-func predictionLine(dir string, p *cost.Prediction) string {
-	if p == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s: %s: %.1f µs per token at position 0, %.1f MB, %.1f %% of the ceiling (amkc cost)\n",
-		dir, p.Label, p.Latency, float64(p.BytesPerToken)/1e6, 100*p.Share)
 }
 
 // predictPasses is what the cost model says of a pass of each size at the build's first position. Of a target that it
@@ -206,14 +239,4 @@ func predictPasses(b *compiler.Build) []*cost.Pass {
 		}
 	}
 	return out
-}
-
-// passLines is a line for each size.
-func passLines(dir string, passes []*cost.Pass) string {
-	var b strings.Builder
-	for _, p := range passes {
-		fmt.Fprintf(&b, "%s: %s, of %v at position 0: %s (amkc cost)\n", dir, p.Label, p.Traffic.Pass,
-			passTime(p))
-	}
-	return b.String()
 }

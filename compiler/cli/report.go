@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/runtime/infile"
 	"amkc/runtime/printable"
@@ -32,7 +33,7 @@ func (c *call) report(list diag.List) {
 	for _, d := range list {
 		c.said[d.Error()] = true
 		switch {
-		case c.quiet && d.Severity != diag.Error:
+		case c.quiet && d.Severity != diag.Error && !(c.verb.name == compileName && d.Code == compiler.CodeNoTool):
 		case c.json:
 			if text, err := marshal(d); err == nil {
 				fmt.Fprintf(c.stderr, "%s\n", printable.Text(string(text)))
