@@ -51,6 +51,9 @@ func (f *benchFlags) define(set *pflag.FlagSet) {
 	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU")
 }
 
+// predicts is what there is instead of a GPU, for what measures.
+const predicts = "amkc cost predicts, without a GPU"
+
 // benched is the result of bench in JSON.
 type benched struct {
 	Builds []benchedBuild `json:"builds"`
@@ -124,7 +127,7 @@ func (f *benchFlags) run(c *call) error {
 	})
 	line.Clear()
 	if err != nil {
-		return hostError(c.args[0], err)
+		return withoutGPU(c.args[0], err, predicts)
 	}
 	return f.tell(c, entrants, taken, failures)
 }
@@ -144,7 +147,7 @@ func (f *benchFlags) tell(c *call, entrants []turns.Entrant, taken map[string]ma
 			fmt.Fprintf(&text, "%s: %s\n", e.Dir, b.Error)
 		case err != nil:
 			b.Error = err.Error()
-			wrong = append(wrong, asList(e.Dir, hostError(e.Dir, err))...)
+			wrong = append(wrong, asList(e.Dir, withoutGPU(e.Dir, err, predicts))...)
 		}
 		for _, pos := range f.positions {
 			if reports := taken[e.Name][pos]; len(reports) > 0 && b.Error == "" {

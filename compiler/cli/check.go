@@ -55,7 +55,7 @@ func (f *checkFlags) run(c *call) error {
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
-	s, err := openSession(ctx, c, dir, f.gpu)
+	s, err := openSession(ctx, c, dir, f.gpu, "amkc verify and amkc explore need no GPU")
 	if err != nil {
 		return err
 	}

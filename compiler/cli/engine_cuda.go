@@ -84,7 +84,7 @@ func (m *modelFlags) needGPU(c *call, model string, gpu int, instead string) err
 
 // openCUDA opens a build directory on a GPU.
 func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error) {
-	s, err := openSession(ctx, c, dir, gpu)
+	s, err := openSession(ctx, c, dir, gpu, runsOnCPU)
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +95,22 @@ func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error
 		chunk: facts.PromptPart()}, nil
 }
 
-// openSession opens a build directory on a GPU; callers need not want an engine.
-func openSession(ctx context.Context, c *call, dir string, gpu int) (*host.Session, error) {
+// openSession opens a build directory on a GPU; callers need not want an engine. instead says what needs no GPU.
+func openSession(ctx context.Context, c *call, dir string, gpu int, instead string) (*host.Session, error) {
 	line := c.progress()
 	defer line.Clear()
 	s, err := host.Open(ctx, dir, host.Options{GPU: gpu, Progress: line.ReportBytes})
-	return s, hostError(dir, err)
+	return s, withoutGPU(dir, err, instead)
+}
+
+// withoutGPU is hostError for what opens a GPU; where there is none, instead says what needs none.
+func withoutGPU(dir string, err error, instead string) error {
+	diagnosed := hostError(dir, err)
+	var d *diag.Diagnostic
+	if (errors.Is(err, driver.ErrNoDriver) || errors.Is(err, driver.ErrNoDevice)) && errors.As(diagnosed, &d) {
+		d.With(instead)
+	}
+	return diagnosed
 }
 
 // A cudaEngine is a session on a GPU whose errors are diagnostics, and which shows how far it is with a long prompt.
@@ -143,9 +153,5 @@ func hostError(dir string, err error) error {
 	case errors.As(err, &position), errors.As(err, &token):
 		return diag.Errorf(codePrompt, dir, "%v", infile.Reason(err))
 	}
-	diagnosed := diag.Errorf(codeDevice, dir, "%v", infile.Reason(err))
-	if errors.Is(err, driver.ErrNoDriver) || errors.Is(err, driver.ErrNoDevice) {
-		diagnosed.With(runsOnCPU)
-	}
-	return diagnosed
+	return diag.Errorf(codeDevice, dir, "%v", infile.Reason(err))
 }
