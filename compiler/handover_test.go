@@ -34,7 +34,7 @@ func TestAnythingInPlaceOfAFile(t *testing.T) {
 		stride = 1
 	}
 	for i, name := range listFiles(t, good) {
-		top := slices.Contains([]string{host.ManifestFile, programFile, host.WeightsFile, host.FatbinFile, "Makefile",
+		top := slices.Contains([]string{host.ManifestFile, ProgramFile, host.WeightsFile, host.FatbinFile, "Makefile",
 			"schedule.h"}, name)
 		if !top && i%stride != 0 {
 			continue

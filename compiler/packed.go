@@ -45,7 +45,7 @@ func OpenBuild(dir string) (*PackedBuild, error) {
 
 // Pass reads the program of a kernel for several tokens, which is in a subdirectory of the build, and proves it.
 func (b *PackedBuild) Pass(sub string) (*ir.Program, error) {
-	path := filepath.Join(b.dir, sub, programFile)
+	path := filepath.Join(b.dir, sub, ProgramFile)
 	text, err := infile.Read(path, infile.Program)
 	if err != nil {
 		return nil, diag.Errorf(codeFileChanged, path, "cannot be read: %v", infile.Reason(err))

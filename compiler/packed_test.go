@@ -50,7 +50,7 @@ func TestOpenBuildProvesTheProgram(t *testing.T) {
 	o := Options{Model: "../testdata/models/zoo/llama-gqa", Name: "m", Target: ir.FindTarget("h200")}
 	_, err := Compile(context.Background(), BuildOptions{Options: o, OutDir: dir, NoBuild: true})
 	require.NoError(t, err)
-	path := filepath.Join(dir, programFile)
+	path := filepath.Join(dir, ProgramFile)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for _, change := range [][2]string{{"[2,512,2,16]", "[2,51200000,2,16]"},

@@ -105,8 +105,8 @@ func changeManifest(t *testing.T, dir string, f func(*codegen.Manifest)) {
 func makeFit(t *testing.T, dir string) {
 	t.Helper()
 	changeManifest(t, dir, func(m *codegen.Manifest) {
-		program, _ := os.ReadFile(filepath.Join(dir, programFile)) // which a tampering may have removed
-		if p, diags := ir.LoadJSON(program, programFile); diags.Err() == nil {
+		program, _ := os.ReadFile(filepath.Join(dir, ProgramFile)) // which a tampering may have removed
+		if p, diags := ir.LoadJSON(program, ProgramFile); diags.Err() == nil {
 			if facts, err := codegen.Facts(p); err == nil {
 				facts.CUDA = m.Facts.CUDA
 				m.Facts = facts

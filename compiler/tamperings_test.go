@@ -41,18 +41,18 @@ var tamperings = map[string][]tampering{
 		replace("weight", "model_config.h", `kQkvWeight = \d+;`, "kQkvWeight = 0;"),
 	},
 	"`program.json`, alone or with the headers": {
-		replace("an unsafe schedule", programFile, `"threshold": ?\d+`, `"threshold":1`),
-		replace("another architecture", programFile, `"architecture": ?"LlamaForCausalLM"`, `"architecture":"Other"`),
+		replace("an unsafe schedule", ProgramFile, `"threshold": ?\d+`, `"threshold":1`),
+		replace("another architecture", ProgramFile, `"architecture": ?"LlamaForCausalLM"`, `"architecture":"Other"`),
 		{name: "rotation in both", change: func(t *testing.T, dir string) {
 			edit(t, dir, "schedule.h", `(?s)(struct GateUp .*?kRotation = )0`, "${1}1")
-			edit(t, dir, programFile, `(?s)(stage": "L\{i\}\.gate_up".*?"rot": )0`, "${1}1")
+			edit(t, dir, ProgramFile, `(?s)(stage": "L\{i\}\.gate_up".*?"rot": )0`, "${1}1")
 		}},
 	},
 	"an invalid name in `program.json`": {
-		replace("a line", programFile, `"architecture": ?"LlamaForCausalLM"`,
+		replace("a line", ProgramFile, `"architecture": ?"LlamaForCausalLM"`,
 			`"architecture":"L\n#include \"amk/evil.cuh\""`),
-		replace("an expansion", programFile, `"arch": ?"sm_90a"`, `"arch":"sm_90a$(shell touch evil)"`),
-		replace("an expansion that is a name", programFile, `"arch": ?"sm_90a"`, `"arch":"sm_90a,code=sm_80"`),
+		replace("an expansion", ProgramFile, `"arch": ?"sm_90a"`, `"arch":"sm_90a$(shell touch evil)"`),
+		replace("an expansion that is a name", ProgramFile, `"arch": ?"sm_90a"`, `"arch":"sm_90a,code=sm_80"`),
 	},
 	"the order of stages, the page of a vector": {
 		{name: "order", change: func(t *testing.T, dir string) {
@@ -90,11 +90,11 @@ var tamperings = map[string][]tampering{
 		replace("licenses", "THIRD_PARTY_NOTICES", `\z`, "x"),
 	},
 	"a generated file that is missing": {
-		remove(programFile), remove("launcher/main.go"), remove("README.md"), remove(purego + ".mod"),
+		remove(ProgramFile), remove("launcher/main.go"), remove("README.md"), remove(purego + ".mod"),
 		remove("schedule.h"),
 	},
 	"a generated file that is larger than amkc reads": {
-		grow(programFile, infile.Program), grow("megakernel.cu", infile.Source), grow("schedule.h", infile.Source),
+		grow(ProgramFile, infile.Program), grow("megakernel.cu", infile.Source), grow("schedule.h", infile.Source),
 		grow("Makefile", infile.Source), grow(runtimeZip, infile.Source),
 	},
 	"an extra file": {

@@ -134,7 +134,7 @@ func (v *Verification) found(path string) *diag.Diagnostic {
 // readProgram reads program.json, that of passes of several tokens if sub is their directory; nil if that cannot be
 // done, or if it is not well-formed.
 func (v *Verification) readProgram(dir, sub string) *ir.Program {
-	path := filepath.Join(dir, sub, programFile)
+	path := filepath.Join(dir, sub, ProgramFile)
 	text, ok := v.read(path, infile.Program)
 	if !ok {
 		return nil
@@ -154,8 +154,8 @@ func (v *Verification) proves(p *ir.Program) bool {
 	return proof.OK
 }
 
-// programFile is the validated program in a build.
-const programFile = "program.json"
+// ProgramFile is the validated program in a build.
+const ProgramFile = "program.json"
 
 // readManifest reads the manifest of a build directory.
 func readManifest(dir string) (*codegen.Manifest, error) {
@@ -210,21 +210,21 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 	if err != nil {
 		path, what := filepath.Join(dir, host.ConfigFile), "gives no model"
 		if model {
-			path, what = filepath.Join(dir, programFile), "gives no build at all"
+			path, what = filepath.Join(dir, ProgramFile), "gives no build at all"
 		}
 		v.Findings.Add(diag.Errorf(codeNotEmitted, path, "%s: %v", what, infile.Reason(err)))
 		return nil
 	}
 	defer again.Close()
-	if v.checkProgram(filepath.Join(dir, programFile), p, again.Program) {
+	if v.checkProgram(filepath.Join(dir, ProgramFile), p, again.Program) {
 		v.checkWeights(filepath.Join(dir, host.WeightsFile), p, again.Graph)
 	}
 	for i, q := range passes {
-		v.checkProgram(filepath.Join(dir, q.Pass.Dir(), programFile), q, again.Passes[i])
+		v.checkProgram(filepath.Join(dir, q.Pass.Dir(), ProgramFile), q, again.Passes[i])
 	}
 	files, err := codegen.Project(p, again.Graph, p.Model.Name, passes...)
 	if err != nil {
-		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, programFile), "gives no build at all: %v",
+		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, ProgramFile), "gives no build at all: %v",
 			infile.Reason(err)))
 		return nil
 	}
@@ -244,16 +244,16 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 				others = append(others, name)
 				continue
 			}
-			v.Findings.Add(diag.Errorf(codeNotEmitted, path, "differs from what %s gives", programFile).With(inside...))
+			v.Findings.Add(diag.Errorf(codeNotEmitted, path, "differs from what %s gives", ProgramFile).With(inside...))
 		}
 	}
 	if len(others) > 0 {
 		v.Findings.Add(diag.Errorf(codeNotEmitted, dir, "%s not what this amkc emits for %s; verify the build with %s",
-			these(len(others), "file"), programFile, v.writer).With(firstFew(others)...))
+			these(len(others), "file"), ProgramFile, v.writer).With(firstFew(others)...))
 	}
 	for _, name := range strangers(files, p.Model.Name, m) {
 		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, filepath.FromSlash(name)),
-			"is listed by the manifest, and is not a file of a build of %s", programFile))
+			"is listed by the manifest, and is not a file of a build of %s", ProgramFile))
 	}
 	facts, err := codegen.Facts(p, passes...)
 	if err != nil {
@@ -262,7 +262,7 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 	facts.CUDA = m.Facts.CUDA // of the toolchain, which the program does not name
 	if !reflect.DeepEqual(facts, m.Facts) {
 		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, host.ManifestFile),
-			"its facts differ from what %s gives", programFile))
+			"its facts differ from what %s gives", ProgramFile))
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func read(t *testing.T, p *ir.Program) *ir.Program {
 	t.Helper()
 	text, err := p.MarshalJSON()
 	require.NoError(t, err)
-	q, diags := ir.LoadJSON(text, programFile)
+	q, diags := ir.LoadJSON(text, ProgramFile)
 	require.NoError(t, diags.Err())
 	return q
 }
@@ -287,11 +287,11 @@ func TestEditedProgramsOfABuild(t *testing.T) {
 					var edited []string
 					if which&1 > 0 {
 						require.True(t, c.edit(one))
-						edited = append(edited, filepath.Join(b.Dir, programFile))
+						edited = append(edited, filepath.Join(b.Dir, ProgramFile))
 					}
 					if which&2 > 0 {
 						require.True(t, c.edit(two))
-						edited = append(edited, filepath.Join(b.Dir, "rows2", programFile))
+						edited = append(edited, filepath.Join(b.Dir, "rows2", ProgramFile))
 					}
 					if err := emitOver(t, b.Dir, one, two); err != nil {
 						// No build has these: the emission asks for the same of both.
