@@ -254,7 +254,7 @@ results-tools: $(MODULES)
 # Rewrite golden files; look at the diff before committing it.
 goldens:
 	go test ./knobs ./compiler ./importers ./passes ./passes/loops ./ir ./codegen ./interchange ./internal/costcheck -update
-	go test ./compiler/cli -run Scripts -update
+	go test ./compiler/cli -run 'Scripts|Pages' -update
 
 # As make build compiles packages, and what needs cgo as make library does: so they find each other's.
 lint:
