@@ -252,9 +252,10 @@ results-tools: $(MODULES)
 	CGO_ENABLED=1 go build -trimpath -buildvcs=false -buildmode=c-shared -o dist/results/libamk.so ./app/library/shared
 
 # Rewrite golden files; look at the diff before committing it.
-goldens:
+goldens: build
 	go test ./knobs ./compiler ./importers ./passes ./passes/loops ./ir ./codegen ./interchange ./internal/costcheck -update
 	go test ./compiler/cli -run 'Scripts|Pages' -update
+	$(PYTHON) scripts/demo.py --picture | $(PYTHON) scripts/picture.py > docs/img/demo.svg
 
 # As make build compiles packages, and what needs cgo as make library does: so they find each other's.
 lint:

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Draws text from standard input as a terminal window, an SVG on standard output: `make demo | scripts/picture.py >
-docs/img/demo.svg`."""
+"""Draws text from standard input as a terminal window, an SVG on standard output:
+
+    scripts/demo.py --picture | scripts/picture.py > docs/img/demo.svg
+"""
 
 import argparse
 import html
