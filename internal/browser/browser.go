@@ -111,8 +111,8 @@ func (b *Browser) Value(expression string) string {
 		Result           struct{ Value string }
 		ExceptionDetails json.RawMessage
 	}
-	answer := b.Call("Runtime.evaluate", map[string]any{"expression": "(async () => String(await (" + expression + ")))()",
-		"awaitPromise": true, "userGesture": true})
+	answer := b.Call("Runtime.evaluate", map[string]any{"awaitPromise": true, "userGesture": true,
+		"expression": "(async () => String(await (" + expression + ")))()"})
 	require.NoError(b.t, json.Unmarshal(answer, &got))
 	require.Empty(b.t, string(got.ExceptionDetails), expression)
 	return got.Result.Value

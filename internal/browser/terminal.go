@@ -13,7 +13,7 @@ import (
 const margin = 12 // around a terminal
 
 // OpenTerminal opens a page with a terminal, xterm.js from the folder that AMKC_XTERM names, which shows what a program
-// wrote to one of so many columns. It returns the lines of text on it as well.
+// wrote. It also returns the lines of text on it.
 func OpenTerminal(t *testing.T, written string, columns int) (b *Browser, lines string) {
 	folder := os.Getenv("AMKC_XTERM")
 	if folder == "" {

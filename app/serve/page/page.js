@@ -1,7 +1,7 @@
 "use strict";
 // The page talks to the server as any client does: v1/models says what the model can, and answers come as streams.
 const $ = id => document.getElementById(id);
-const saved = ["system", "temperature", "top_p", "max_tokens", "seed", "thinking", "colours"]; // of the settings
+const saved = ["system", "temperature", "top_p", "max_tokens", "seed", "thinking", "theme"]; // of the settings
 
 let model = null;   // what the server says of its model
 let turns = [];     // of the conversation: {asked, plain, answer, thought, seconds, note}, and shown, its elements
@@ -15,14 +15,15 @@ const inChat = () => document.querySelector("[name=mode]:checked").value === "ch
 function save() {
   const kept = turns.map(({shown, ...turn}) => turn);
   const fields = Object.fromEntries(saved.map(id => [id, $(id).value]));
-  try { sessionStorage.amkc = JSON.stringify({model: model && model.id, chat: inChat(), turns: kept, fields}); } catch {}
+  const all = {model: model?.id, chat: inChat(), turns: kept, fields};
+  try { sessionStorage.amkc = JSON.stringify(all); } catch {} // it is full, or not allowed
 }
 
 function restore() {
   let was = {};
   try { was = JSON.parse(sessionStorage.amkc); } catch { return; }
   for (const id of saved) $(id).value = was.fields[id] ?? "";
-  document.documentElement.style.colorScheme = $("colours").value;
+  document.documentElement.style.colorScheme = $("theme").value;
   if (was.model !== model?.id) return;
   turns = was.turns;
   setMode(was.chat);
@@ -127,7 +128,7 @@ async function write(turn) {
   const tokens = usage.completion_tokens, rate = 1000 * (tokens - 1) / (last - began - first);
   turn.note = `${tokens} token${tokens === 1 ? "" : "s"}` +
     (tokens > 1 && last > began + first ? ` · ${rate.toFixed(1)} per second` : "") +
-    (finish === "length" ? " · ended by the length" : "");
+    (finish === "length" ? " · length limit reached" : "");
   const used = usage.prompt_tokens + tokens;
   $("context").textContent = `context ${used.toLocaleString("en")} of ${model.max_model_len.toLocaleString("en")}`;
 }
@@ -153,7 +154,7 @@ async function ask(asked, at, typed) {
     await write(turn);
   } catch (error) {
     const stopped = error.name === "AbortError";
-    if (turn?.answer || turn?.thought) turn.note = stopped ? "stopped" : "broken off";
+    if (turn?.answer || turn?.thought) turn.note = stopped ? "stopped" : "interrupted";
     else {
       turns = before;
       if (typed) back(asked, at);
@@ -174,6 +175,7 @@ function busy(on) {
   $("send").ariaLabel = on ? "Stop" : "Send";
   $("send").title = on ? "Stop (Esc)" : "Send (Enter)";
   $("status").textContent = on ? "The model is writing." : "The answer is complete.";
+  $("clear").disabled = on || !turns.length;
   document.body.classList.toggle("busy", on);
 }
 
@@ -214,7 +216,6 @@ function stopEditing() {
 
 // drop replaces the conversation by a part of it, and offers to undo that.
 function drop(left, what) {
-  if (running || !turns.length) return;
   const before = turns;
   turns = left;
   stopEditing();
@@ -241,7 +242,7 @@ function complain(error, action, does) {
 function draw() {
   $("talk").replaceChildren(...turns.map(turn => (turn.shown ??= section(turn)).article));
   $("empty").hidden = turns.length > 0;
-  $("clear").disabled = !turns.length;
+  $("clear").disabled = running || !turns.length;
   save();
 }
 
@@ -256,18 +257,18 @@ function button(text, label, does) {
 function section(turn) {
   const summary = element("summary"), thought = element("div"), answer = element("div", {className: "answer"});
   const thoughts = element("details", {className: "thought"}, summary, thought), note = element("span");
-  const again = button("Again", "Answer again", () => ask(turn.asked, turns.indexOf(turn), false));
+  const again = button("Regenerate", "Regenerate the answer", () => ask(turn.asked, turns.indexOf(turn), false));
   again.className = "again"; // of the last turn alone
   const article = element("article", {},
     element("div", {className: "asked"},
       element("div", {className: "user", hidden: !turn.asked}, turn.asked),
       element("div", {className: "actions"},
-        button("Edit", "Edit the message", () => { if (!running) edit(turn); }),
         button("Copy", "Copy the message", b => copy(turn.asked, b)),
+        button("Edit", "Edit the message", () => edit(turn)),
         button("Delete", "Delete the message and its answer", () => drop(turns.filter(t => t !== turn), "Deleted.")))),
     thoughts, answer,
     element("div", {className: "actions"}, button("Copy", "Copy the answer", b => copy(turn.answer, b)), again, note));
-  answer.classList.toggle("plain", turn.plain);
+  article.classList.toggle("plain", turn.plain);
   turn.shown = {article, summary, thoughts, answer, note, think: renderer(thought),
     write: turn.plain ? text => { answer.textContent = text; } : renderer(answer)};
   progress(turn);
@@ -323,7 +324,8 @@ function chart(times, first) {
 function setMode(chat) {
   document.querySelector(`[value=${chat ? "chat" : "completion"}]`).checked = true;
   $("max_tokens").placeholder = chat ? "no limit" : 256;
-  $("text").placeholder = chat ? "Write a message" : "Write the beginning of a text; nothing continues the last one";
+  $("text").placeholder = chat ? "Write a message" :
+    "Write the beginning of a text; Enter alone continues the last one";
 }
 
 // grow makes the field as high as its text.
@@ -350,17 +352,17 @@ $("text").addEventListener("keydown", event => {
   if (!running) submit(); // what is written meanwhile is not lost
 });
 document.addEventListener("keydown", event => {
-  if (event.key !== "Escape" || $("settings").open) return;
+  if (event.key !== "Escape" || event.isComposing || $("settings").open) return;
   if (running) running.abort(); else if (edited !== null) stopEditing();
 });
 $("scroll").addEventListener("scroll", () => follow(false));
 addEventListener("resize", () => follow(false));
 $("latest").addEventListener("click", () => follow(true));
-$("clear").addEventListener("click", () => drop([], "The conversation is cleared."));
+$("clear").addEventListener("click", () => drop([], "Conversation cleared."));
 $("open").addEventListener("click", () => openSettings());
 $("mode").addEventListener("change", () => { setMode(inChat()); save(); $("text").focus(); });
 $("settings").addEventListener("close", () => {
-  document.documentElement.style.colorScheme = $("colours").value;
+  document.documentElement.style.colorScheme = $("theme").value;
   save();
   if (!model) begin();
 });
