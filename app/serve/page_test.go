@@ -29,7 +29,7 @@ type visitor struct {
 	*browser.Browser
 	t      *testing.T
 	engine *scripted
-	pace   atomic.Int64 // nanoseconds from one token to the next
+	pace   atomic.Int64 // nanoseconds from one token to the next; negative: there is none
 	mu     sync.Mutex
 	bodies []string // of the requests for answers
 }
@@ -60,6 +60,9 @@ func opens(t *testing.T, says func(prompt string) string, change func(*Config)) 
 	r.engine.gate = make(chan struct{})
 	go func() { // tokens come one after the other
 		for t.Context().Err() == nil {
+			for r.pace.Load() < 0 && t.Context().Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
 			select {
 			case r.engine.gate <- struct{}{}:
 				time.Sleep(time.Duration(r.pace.Load()))
@@ -193,7 +196,7 @@ func TestModesInABrowser(t *testing.T) {
 func TestSettingsInABrowser(t *testing.T) {
 	r := opens(t, always("Yes."), func(c *Config) {
 		c.Chat = format(thinks)
-		c.Sampling.Temperature, c.Sampling.TopP = 0.7, 0.9
+		c.Sampling.Temperature, c.Sampling.TopK, c.Sampling.TopP = 0.7, 1, 0.9
 	})
 	r.Becomes(`document.title`, "m")
 	require.Equal(t, "0.7 0.9", r.Value(`$("temperature").placeholder + " " + $("top_p").placeholder`))
@@ -221,8 +224,9 @@ func TestSettingsInABrowser(t *testing.T) {
 	r.Becomes(`document.readyState + document.title`, "completem")
 	require.Equal(t, "Be brief. 0 7 ",
 		r.Value(`["system", "temperature", "seed", "key"].map(id => $(id).value).join(" ")`))
-	r.sets("theme", "dark")
-	r.Value(`($("open").click(), $("settings").querySelector("form > button").click())`)
+	r.Value(`($("theme").value = "dark", $("theme").dispatchEvent(new Event("change", {bubbles: true})))`)
+	r.Call("Page.reload", nil)
+	r.Becomes(`document.readyState + document.title`, "completem")
 	r.Becomes(`getComputedStyle(document.body).backgroundColor`, "rgb(25, 26, 29)")
 	require.Empty(t, r.Faults)
 }
@@ -294,9 +298,18 @@ func TestStoppedAnswerInABrowser(t *testing.T) {
 	r.Becomes(sender, "Stop")
 	idle(1)
 	require.Contains(t, r.sent(), "Once upon")
+	r.Becomes(`turns[1].answer !== ""`, "true")
 	r.Value(`$("send").click()`)
 	r.Becomes(sender, "Send")
 	idle(0)
+	r.pace.Store(-1)
+	r.writes("too slow")
+	idle(1)
+	r.writes("and later")
+	r.Presses("Escape")
+	r.Becomes(`running`, "null")
+	require.Equal(t, "too slow\nand later", r.Value(`$("text").value`), "a message without an answer is not lost")
+	require.Equal(t, "first|and then?", r.Value(shows(messages)))
 	require.Empty(t, r.Value(shows(notice)))
 	require.Empty(t, r.Faults)
 }
@@ -403,6 +416,12 @@ func TestKeyInABrowser(t *testing.T) {
 	r.Becomes(`document.title`, "m")
 	r.asks("")
 	require.Equal(t, "Yes.", r.Value(shows(answers)))
+	r.Call("Page.reload", nil)
+	r.Becomes(shows(notice), errKey.message)
+	require.Empty(t, r.Value(shows(answers)))
+	r.sets("key", "secret")
+	r.asks("b")
+	require.Equal(t, "a|b", r.Value(shows(messages)), "the conversation was kept meanwhile")
 	for _, fault := range r.Faults {
 		require.Contains(t, fault, "401")
 	}

@@ -111,7 +111,6 @@ async function copy(text, button) {
     document.execCommand("copy");
     area.remove();
   }
-  const was = button.textContent;
   button.textContent = "Copied";
-  setTimeout(() => { button.textContent = was; }, 1500);
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
 }

@@ -12,21 +12,15 @@ let draft = "";     // what was in the field before
 const inChat = () => document.querySelector("[name=mode]:checked").value === "chat";
 
 // The conversation and the settings are kept while the tab is open; the key is not.
-function save() {
-  const kept = turns.map(({shown, ...turn}) => turn);
-  const fields = Object.fromEntries(saved.map(id => [id, $(id).value]));
-  const all = {model: model?.id, chat: inChat(), turns: kept, fields};
-  try { sessionStorage.amkc = JSON.stringify(all); } catch {} // it is full, or not allowed
-}
+let kept = {};
+try { kept = JSON.parse(sessionStorage.amkc); } catch {} // there is none
+for (const id in kept.fields) $(id).value = kept.fields[id];
 
-function restore() {
-  let was = {};
-  try { was = JSON.parse(sessionStorage.amkc); } catch { return; }
-  for (const id of saved) $(id).value = was.fields[id] ?? "";
-  document.documentElement.style.colorScheme = $("theme").value;
-  if (was.model !== model?.id) return;
-  turns = was.turns;
-  setMode(was.chat);
+function save() {
+  if (!model) return; // whose conversation is still kept
+  const fields = Object.fromEntries(saved.map(id => [id, $(id).value]));
+  const all = {model: model.id, chat: inChat(), turns: turns.map(({shown, ...turn}) => turn), fields};
+  try { sessionStorage.amkc = JSON.stringify(all); } catch {} // it is full, or not allowed
 }
 
 // The server.
@@ -54,8 +48,9 @@ async function describe() {
   for (const name of ["temperature", "top_p"]) $(name).placeholder = model.defaults[name];
   $("switch").hidden = !model.thinking_switch;
   document.querySelector("[value=chat]").disabled = !model.chat;
-  if (!model.chat) setMode(false);
-  $("context").textContent = "";
+  if (kept.model === model.id) turns = kept.turns;
+  setMode(model.chat && (kept.model === model.id ? kept.chat : inChat()));
+  kept = {};
 }
 
 // body is the request for the answer of a turn.
@@ -135,20 +130,20 @@ async function write(turn) {
 
 // Asking.
 
-// ask asks for the answer to a text as turn number at, in place of that turn and of those after it. What cannot be
-// answered changes nothing: the conversation is as before, and the text is in the field again if it came from there.
+// ask asks for the answer to a text as turn number at, in place of that turn and of those after it; null adds one. What
+// cannot be answered changes nothing: the conversation is as before, and the text is in the field again if it was typed.
 async function ask(asked, at, typed) {
   if (running) return;
-  const before = turns;
-  let turn = null;
+  let before = turns, turn = null;
   running = new AbortController();
   edited = null;
   notify("");
   busy(true);
   try {
     if (!model) await describe();
+    before = turns;
     turn = {asked, plain: !inChat(), answer: "", thought: "", note: ""};
-    turns = [...before.slice(0, at), turn];
+    turns = [...before.slice(0, at ?? before.length), turn];
     draw();
     follow(true);
     await write(turn);
@@ -180,16 +175,16 @@ function busy(on) {
 }
 
 function submit() {
-  const text = $("text").value, at = edited ?? turns.length;
+  const text = $("text").value, at = edited;
   if (!text.trim() && (inChat() || !turns.length)) return; // without a text, a completion goes on
-  $("text").value = edited === null ? "" : draft;
+  $("text").value = at === null ? "" : draft;
   grow();
   ask(text, at, true);
 }
 
 // back puts a message that was refused into the field again, before what was written meanwhile.
 function back(text, at) {
-  if (at < turns.length) {
+  if (at !== null) {
     edited = at;
     draft = $("text").value;
     $("text").value = text;
@@ -334,6 +329,10 @@ function grow() {
   $("text").style.height = $("text").scrollHeight + 2 + "px";
 }
 
+function paint() {
+  document.documentElement.style.colorScheme = $("theme").value;
+}
+
 function openSettings(field) {
   $("settings").showModal();
   if (field) $(field).focus();
@@ -361,11 +360,8 @@ $("latest").addEventListener("click", () => follow(true));
 $("clear").addEventListener("click", () => drop([], "Conversation cleared."));
 $("open").addEventListener("click", () => openSettings());
 $("mode").addEventListener("change", () => { setMode(inChat()); save(); $("text").focus(); });
-$("settings").addEventListener("close", () => {
-  document.documentElement.style.colorScheme = $("theme").value;
-  save();
-  if (!model) begin();
-});
+$("settings").addEventListener("change", () => { paint(); save(); });
+$("settings").addEventListener("close", () => { if (!model) begin(); });
 
 async function begin() {
   setMode(inChat());
@@ -375,7 +371,7 @@ async function begin() {
   } catch (error) {
     complain(error, "Try again", begin);
   }
-  restore();
+  paint();
   draw();
   follow(true);
 }
