@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -311,6 +312,26 @@ func TestStoppedAnswerInABrowser(t *testing.T) {
 	require.Equal(t, "too slow\nand later", r.Value(`$("text").value`), "a message without an answer is not lost")
 	require.Equal(t, "first|and then?", r.Value(shows(messages)))
 	require.Empty(t, r.Value(shows(notice)))
+	require.Empty(t, r.Faults)
+}
+
+// An answer that the server breaks off stays as far as it came, with the reason.
+func TestInterruptedAnswerInABrowser(t *testing.T) {
+	r := opens(t, always("Once upon a time..."), func(c *Config) {
+		steps := 0
+		c.Engine.(*scripted).fail = func() error {
+			if steps++; steps == 40 {
+				return errors.New("a lost device")
+			}
+			return nil
+		}
+	})
+	r.Becomes(`document.title`, "m")
+	r.asks("a")
+	require.Equal(t, errInternal.message, r.Value(shows(notice)))
+	require.Equal(t, "Once upon a time", strings.TrimSpace(r.Value(shows(answers))))
+	require.Contains(t, r.Value(shows("article .actions span")), "interrupted")
+	require.Empty(t, r.Value(`$("text").value`))
 	require.Empty(t, r.Faults)
 }
 

@@ -2,6 +2,7 @@
 // The page talks to the server as any client does: v1/models says what the model can, and answers come as streams.
 const $ = id => document.getElementById(id);
 const saved = ["system", "temperature", "top_p", "max_tokens", "seed", "thinking", "theme"]; // of the settings
+const continued = 256; // tokens of a completion, unless the settings say; few models without a template end a text
 
 let model = null;   // what the server says of its model
 let turns = [];     // of the conversation: {asked, plain, answer, thought, seconds, note}, and shown, its elements
@@ -62,7 +63,7 @@ function body(turn) {
     const texts = [...before, turn].flatMap(t => [t.asked, t.answer]);
     b.prompt = texts.reduce((all, text, i) => // a message begins a line
       all + (i % 2 || !all || !text || all.endsWith("\n") ? "" : "\n") + text);
-    b.max_tokens ??= Number($("max_tokens").placeholder); // few models without a template end a text
+    b.max_tokens ??= continued;
     return b;
   }
   b.messages = $("system").value.trim() ? [{role: "system", content: $("system").value}] : [];
@@ -88,8 +89,8 @@ async function events(response, each) {
     rest = lines.pop();
     const group = lines.filter(line => line.startsWith("data: {")).map(line => JSON.parse(line.slice(6)));
     const failed = group.find(event => event.error);
+    each(group.filter(event => !event.error));
     if (failed) throw new Error(failed.error.message);
-    each(group);
   }
 }
 
@@ -318,7 +319,7 @@ function chart(times, first) {
 
 function setMode(chat) {
   document.querySelector(`[value=${chat ? "chat" : "completion"}]`).checked = true;
-  $("max_tokens").placeholder = chat ? "no limit" : 256;
+  $("max_tokens").placeholder = chat ? "no limit" : continued;
   $("text").placeholder = chat ? "Write a message" :
     "Write the beginning of a text; Enter alone continues the last one";
 }
