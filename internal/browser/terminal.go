@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,8 +33,8 @@ func OpenTerminal(t *testing.T, written string, columns int) (b *Browser, lines 
 	}
 	lines = b.Value(fmt.Sprintf(`(async () => {
 		const theme = {background: "#16181d", foreground: "#d7dae0", cursor: "#d7dae0", green: "#8fd694"};
-		const options = {cols: %d, rows: 200, fontSize: 13, fontFamily: '"DejaVu Sans Mono", monospace', theme,
-			cursorInactiveStyle: "none", minimumContrastRatio: 4.5};
+		const options = {cols: %d, rows: 200, fontSize: 13, lineHeight: 1.07,
+			fontFamily: '"DejaVu Sans Mono", monospace', theme, cursorInactiveStyle: "none"};
 		globalThis.terminal = new Terminal(options);
 		document.body.style = "margin: %dpx; width: fit-content; background: " + theme.background;
 		terminal.open(document.body.appendChild(document.createElement("div")));
@@ -45,10 +46,7 @@ func OpenTerminal(t *testing.T, written string, columns int) (b *Browser, lines 
 		await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
 		return lines.join("\n");
 	})()`, columns, margin, quoted(t, written)))
-	var size struct{ Width, Height int }
-	require.NoError(t, json.Unmarshal([]byte(b.Value(`JSON.stringify((({width, height}) => ({width: Math.ceil(width),
-		height: Math.ceil(height)}))(terminal.element.getBoundingClientRect()))`)), &size))
-	b.Screen(size.Width+2*margin, size.Height+2*margin, "dark")
+	b.Screen(8*columns+2*margin, 16*(strings.Count(lines, "\n")+1)+2*margin, "dark") // whichever the font
 	return b, lines
 }
 
