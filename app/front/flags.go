@@ -78,7 +78,7 @@ func DefineServe[V any](set Set[V], s *Serve) {
 	add(set, NewCount(&s.Queue, serve.DefaultQueue, 0, math.MaxInt32), "queue",
 		"let up to `N` answers wait, and refuse more")
 	add(set, NewCount(&s.Grace, int(serve.DefaultGrace.Seconds()), 0, math.MaxInt32), "grace",
-		"on SIGTERM, give answers that have begun `N` seconds to end")
+		"on SIGTERM, give requests that were accepted `N` seconds to end")
 }
 
 // countSuffixes are what may stand after a whole number on the command line. 8k is 8192: contexts and vocabularies

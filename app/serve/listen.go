@@ -121,9 +121,9 @@ func (s *Server) Take(p *Port) {
 	s.port = p
 }
 
-// Serve handles requests at the port that the server has taken, until ctx ends. Then new and waiting requests are
-// refused with 503; those with an answer that has begun have the time grace to finish, and are then cancelled. Serve
-// can be called once. Its error is that of the listener, or [ErrLost] with what the engine said.
+// Serve handles requests at the port that the server has taken, until ctx ends. Then new requests are refused with
+// 503; others have the time grace to finish, and are then cancelled. Serve can be called once. Its error is that of the
+// listener, or [ErrLost] with what the engine said.
 func (s *Server) Serve(ctx context.Context, grace time.Duration) error {
 	p := s.port
 	decoding, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -139,10 +139,9 @@ func (s *Server) Serve(ctx context.Context, grace time.Duration) error {
 		return errors.Join(lost, s.close(ctx))
 	case <-ctx.Done():
 	}
-	refused := s.scheduler.stop()
+	s.scheduler.stop()
 	running, waiting, _, _ := s.scheduler.load()
-	s.log.Info("shutting down", "running", running, "waiting", waiting, "refused", refused, "grace_seconds",
-		grace.Seconds())
+	s.log.Info("shutting down", "running", running, "waiting", waiting, "grace_seconds", grace.Seconds())
 	late := time.NewTimer(grace)
 	defer late.Stop()
 	select {

@@ -26,32 +26,38 @@ func (s *testServer) listen(t *testing.T, grace time.Duration) (stop func(), end
 	return stop, ended
 }
 
-// When a server is told to end, what is being decoded ends on its own, and what waits is refused.
+// When a server is told to end, what it has accepted is answered, and what is new is refused: of a request with several
+// answers some of which wait, of a stream that has begun to wait, and of one that is whole and waits.
 func TestShutdown(t *testing.T) {
 	e := says(t, "abcdefgh")
 	e.gate = make(chan struct{})
 	s := newTest(e, nil)
+	s.pingEvery = 10 * time.Millisecond
 	stop, ended := s.listen(t, time.Minute)
 	type result struct {
 		status int
 		body   string
 	}
-	ask := func() chan result {
+	ask := func(fields string, waiting int) chan result {
 		done := make(chan result, 1)
 		go func() {
-			status, body := s.post(t, "/v1/completions", `{"prompt": "x", "stream": true}`)
+			status, body := s.post(t, "/v1/completions", `{"prompt": "x", `+fields+`}`)
 			done <- result{status, body}
 		}()
+		eventually(t, func() bool { _, w, _, _ := s.scheduler.load(); return w == waiting })
 		return done
 	}
-	runs := ask()
-	eventually(t, func() bool { running, _, _, _ := s.scheduler.load(); return running == 1 })
-	waits := ask()
-	eventually(t, func() bool { _, waiting, _, _ := s.scheduler.load(); return waiting == 1 })
+	two := ask(`"n": 2`, 1) // one of which is decoded
+	whole := ask(`"n": 1`, 2)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/completions",
+		strings.NewReader(`{"prompt": "x", "stream": true}`))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	stream, err := http.DefaultClient.Do(r) // which has pinged
+	require.NoError(t, err)
+	defer stream.Body.Close()
 	stop()
-	refused := <-waits
-	require.Equal(t, 503, refused.status)
-	require.Equal(t, "shutting_down", faultOf(t, refused.body).Code)
+	eventually(t, func() bool { _, _, _, stopping := s.scheduler.load(); return stopping })
 	status, _, body := s.send(t, http.MethodGet, "/health", "", nil)
 	require.Equal(t, 503, status)
 	require.Contains(t, body, "shutting down")
@@ -59,13 +65,19 @@ func TestShutdown(t *testing.T) {
 	require.Equal(t, 503, status)
 	require.Equal(t, "shutting_down", faultOf(t, body).Code)
 	close(e.gate)
-	got := <-runs
-	require.Equal(t, 200, got.status)
-	text, finish := joined(t, got.body)
+	for done, n := range map[chan result]int{two: 2, whole: 1} {
+		answered := <-done
+		require.Equal(t, 200, answered.status, answered.body)
+		require.Equal(t, n, strings.Count(answered.body, "abcdefgh"))
+	}
+	all, err := io.ReadAll(stream.Body)
+	require.NoError(t, err)
+	text, finish := joined(t, string(all))
 	require.Equal(t, "abcdefgh", text)
 	require.Equal(t, finishStop, finish)
 	require.NoError(t, <-ended)
-	_, err := http.Get(s.url)
+	require.Contains(t, s.log.String(), "running=1 waiting=3")
+	_, err = http.Get(s.url)
 	require.Error(t, err, "nobody listens")
 }
 
@@ -177,58 +189,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A request of whose answers one is decoded, or whose stream has begun, is not refused when the server ends: no other
-// server could take it over. What only waits is, before it and after.
-func TestShutdownKeepsWhatHasBegun(t *testing.T) {
-	e := says(t, "abcdefgh")
-	e.gate = make(chan struct{})
-	s := newTest(e, nil)
-	s.pingEvery = 10 * time.Millisecond
-	stop, ended := s.listen(t, time.Minute)
-	type result struct {
-		status int
-		body   string
-	}
-	waits := func(n int) {
-		eventually(t, func() bool { _, waiting, _, _ := s.scheduler.load(); return waiting == n })
-	}
-	ask := func(fields string, waiting int) chan result {
-		done := make(chan result, 1)
-		go func() {
-			status, body := s.post(t, "/v1/completions", `{"prompt": "x", `+fields+`}`)
-			done <- result{status, body}
-		}()
-		waits(waiting)
-		return done
-	}
-	two := ask(`"n": 2`, 1) // one of which is decoded
-	whole := ask(`"n": 1`, 2)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/completions",
-		strings.NewReader(`{"prompt": "x", "stream": true}`))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/json")
-	stream, err := http.DefaultClient.Do(r) // which has pinged
-	require.NoError(t, err)
-	defer stream.Body.Close()
-	waits(3)
-	stop()
-	refused := <-whole
-	require.Equal(t, 503, refused.status)
-	require.Equal(t, "shutting_down", faultOf(t, refused.body).Code)
-	close(e.gate)
-	answered := <-two
-	require.Equal(t, 200, answered.status, answered.body)
-	require.Equal(t, 2, strings.Count(answered.body, "abcdefgh"))
-	body, err := io.ReadAll(stream.Body)
-	require.NoError(t, err)
-	text, finish := joined(t, string(body))
-	require.Equal(t, "abcdefgh", text)
-	require.Equal(t, finishStop, finish)
-	require.NoError(t, <-ended)
-	require.Contains(t, s.log.String(), "waiting=2 refused=1")
-}
-
-// What has begun and still waits when the time is over is cancelled too.
+// What still waits when the time is over is cancelled too.
 func TestShutdownEndsWhatWaits(t *testing.T) {
 	e := says(t, "abc")
 	e.gate = make(chan struct{})
@@ -261,7 +222,7 @@ func TestLost(t *testing.T) {
 		eventually(t, func() bool { running, waiting, _, _ := s.scheduler.load(); return running+waiting == i+1 })
 	}
 	close(e.gate)
-	require.ElementsMatch(t, []int{500, 503}, []int{<-statuses, <-statuses})
+	require.Equal(t, []int{500, 500}, []int{<-statuses, <-statuses})
 	require.ErrorIs(t, <-ended, ErrLost)
 	_, err := http.Get(s.url)
 	require.Error(t, err, "nobody listens")

@@ -26,8 +26,6 @@ type record struct {
 	finishes   []string // of those that have ended: stop or length
 	code       string   // of the error
 	cause      string   // of an error that the client is told nothing of
-	kept       bool     // something of the answer is decoded or sent
-	turnedAway bool     // nothing of it is, and nothing will be: another server can answer the request
 
 	free func() // the room of the body
 }
@@ -58,22 +56,6 @@ func (r *record) reads(prompt int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.prompt += prompt
-}
-
-// keep is called before anything of the answer is decoded or sent. It reports false if the request was turned away.
-func (r *record) keep() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.kept = !r.turnedAway
-	return r.kept
-}
-
-// turnAway ends a request of whose answer nothing is decoded or sent, and reports whether it is one.
-func (r *record) turnAway() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.turnedAway = !r.kept
-	return r.turnedAway
 }
 
 // begin notes how many tokens of the prompt need not be decoded.
@@ -156,7 +138,10 @@ func (r *record) log(to *slog.Logger, req *http.Request, status int, took time.D
 		attrs = append(attrs, slog.String("error", r.cause))
 	}
 	level := slog.LevelInfo
-	if status >= http.StatusInternalServerError {
+	switch {
+	case status == http.StatusServiceUnavailable: // as probes get it whenever a server starts or ends
+		level = slog.LevelWarn
+	case status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	}
 	to.LogAttrs(req.Context(), level, "request", attrs...)

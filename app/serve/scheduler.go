@@ -106,22 +106,13 @@ func (s *scheduler) load() (running, waiting int, failed error, stopping bool) {
 	return len(s.running), len(s.waiting), s.failed, s.stopping
 }
 
-// stop refuses what is new and what waits, and returns how much of the latter. Requests with an answer that runs or has
-// begun are kept, as no other server could take them over. The goroutine ends when these have ended.
-func (s *scheduler) stop() (refused int) {
+// stop refuses what is new. The goroutine ends when what runs and waits has ended: a proxy that has sent a request
+// here, after another server refused it, has no third one to try, and no proxy takes over a stream that has begun.
+func (s *scheduler) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopping = true
-	waited := len(s.waiting)
-	s.waiting = slices.DeleteFunc(s.waiting, func(g *generation) bool {
-		away := g.record.turnAway()
-		if away {
-			g.close(errStopping)
-		}
-		return away
-	})
 	s.tell()
-	return waited - len(s.waiting)
 }
 
 // abandon ends everything with an error.
@@ -203,7 +194,6 @@ func (s *scheduler) admit() {
 			g.close(context.Cause(g.ctx))
 			continue
 		}
-		g.record.keep()
 		o := g.options(s.engine)
 		id, cached, err := s.engine.Admit(g.prompt, o)
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 // is answered with a status.
 type stream struct {
 	w     http.ResponseWriter
-	rec   *record
 	begun bool
 	err   error // of a write: the client has gone
 }
@@ -48,9 +47,6 @@ func (s *stream) ping(all []event) error {
 
 func (s *stream) put(text []byte) error {
 	if !s.begun {
-		if !s.rec.keep() {
-			return errStopping
-		}
 		s.begun = true
 		s.w.Header().Set("Content-Type", "text/event-stream")
 		s.w.Header().Set("X-Accel-Buffering", "no") // for proxies that would collect what they pass on
@@ -67,7 +63,7 @@ func (s *stream) put(text []byte) error {
 
 // stream answers as the answer comes. An error that it returns is to be answered, as nothing has been sent.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, from *outbox, f form) error {
-	out := &stream{w: w, rec: recordOf(r)}
+	out := &stream{w: w}
 	opened := map[int]bool{}
 	err := from.follow(r.Context(), func(deltas []delta) (bool, error) {
 		var all []event
