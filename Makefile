@@ -142,8 +142,8 @@ $(PUBLISHED)/bin/python:
 	$(PYTHON) -m venv $(PUBLISHED)
 	$(PUBLISHED)/bin/pip install --quiet --disable-pip-version-check transformers==5.23.0 jinja2==3.1.6
 
-# OpenAI's own clients, for Python and for Go, the examples of theirs, and Anthropic's client for Python, against the
-# server on the reference VM; and typed answers, with pydantic, instructor, zod, the AI SDK and OpenAI's agents, against
+# OpenAI's own clients, for Python and for Go, the examples of theirs, Anthropic's client for Python, and litellm, against
+# the server on the reference VM; and typed answers, with pydantic, instructor, zod, the AI SDK and OpenAI's agents, against
 # one that draws tokens at random.
 OPENAI := .openai/bin/python
 AGENTS := .agents/bin/python
@@ -174,7 +174,7 @@ $(XTERM):
 $(OPENAI):
 	$(PYTHON) -m venv .openai
 	.openai/bin/pip install --quiet --disable-pip-version-check 'openai[aiohttp]==3.57.0' \
-		'anthropic==2.14.0'
+		anthropic==2.14.0 litellm==1.110.2
 
 # openai is the version that both others go with.
 $(AGENTS):

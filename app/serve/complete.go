@@ -61,7 +61,8 @@ func (s *Server) tooLong(param string, tokens int) *apiError {
 	if tokens == 0 {
 		has = fmt.Sprintf("more than %d tokens, after which encoding stopped", most)
 	}
-	e := invalid(param, "the prompt has %s, and this model's context has %d positions", has, most)
+	// In OpenAI's words, by which litellm and others know the error.
+	e := invalid(param, "this model's maximum context length is %d tokens, and the prompt has %s", most, has)
 	e.code = "context_length_exceeded"
 	return e
 }

@@ -96,7 +96,7 @@ func TestLengths(t *testing.T) {
 	status, body := s.post(t, "/v1/completions", `{"prompt": [`+strings.Repeat("5,", 32)+`5]}`)
 	require.Equal(t, 400, status)
 	require.JSONEq(t, `{"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "param": "prompt",
-		"message": "the prompt has 33 tokens, and this model's context has 32 positions"}}`, body)
+		"message": "this model's maximum context length is 32 tokens, and the prompt has 33 tokens"}}`, body)
 	// A chat goes on until the model ends it.
 	status, body = s.post(t, "/v1/chat/completions", `{"messages": [{"role": "user", "content": "a"}]}`)
 	require.Equal(t, 200, status, body)

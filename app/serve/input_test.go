@@ -112,7 +112,7 @@ func TestResponseRefusals(t *testing.T) {
 			"want content"},
 		{`"input": [{"type": "reasoning", "summary": [{}]}]`, no, "input[0].summary", "want []"},
 		{`"input": [{"type": "reasoning", "content": "a"}]`, bad, "input[0].content", "reasoning_text"},
-		{`"input": "` + strings.Repeat("a ", 300) + `"`, "context_length_exceeded", "input", "256 positions"},
+		{`"input": "` + strings.Repeat("a ", 300) + `"`, "context_length_exceeded", "input", "256 tokens"},
 		{`"input": "a", "instructions": ["a"]`, bad, "instructions", "a string"},
 		{`"input": "a", "model": "other"`, "model_not_found", "model", `this server has "m"`},
 		{`"input": "a", "max_output_tokens": 0`, bad, "max_output_tokens", "from 1"},

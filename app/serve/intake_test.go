@@ -239,8 +239,8 @@ func TestTokensUpToTheContext(t *testing.T) {
 		status, body := s.answer(t, path, `{"prompt": "`+fits+` x x"}`)
 		require.Equal(t, 400, status)
 		require.Equal(t, "context_length_exceeded", faultOf(t, body).Code)
-		require.Equal(t, "the prompt has more than 256 tokens, after which encoding stopped, and this model's "+
-			"context has 256 positions", faultOf(t, body).Message)
+		require.Equal(t, "this model's maximum context length is 256 tokens, and the prompt has more than 256 tokens, "+
+			"after which encoding stopped", faultOf(t, body).Message)
 	}
 	status, body := s.answer(t, "/tokenize", `{"prompt": "`+fits+` x"}`)
 	require.Equal(t, 200, status, body)
