@@ -51,6 +51,7 @@ func TestChat(t *testing.T) {
 		{2, "", []string{"--think", "--no-think"}, "--think and --no-think exclude each other"},
 		{2, "", []string{"--chat-template-kwargs", "[]"}, `want an object in JSON, as {"enable_thinking": false}`},
 		{2, "", []string{"--chat-template-kwargs", `{"messages": 1}`}, `has "messages", which is set separately`},
+		{2, "", []string{"--sample"}, "chat draws tokens without --sample now"},
 		{2, "", []string{"--logprobs", "1"}, "flag provided but not defined: --logprobs"},
 	} {
 		code, _, stderr := run(t, dir, c.stdin, append([]string{"chat"}, c.args...)...)

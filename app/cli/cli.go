@@ -21,6 +21,7 @@ import (
 	"strings"
 	"syscall"
 
+	"amkc/app/front"
 	"amkc/runtime/host"
 )
 
@@ -40,7 +41,7 @@ type verb struct {
 var verbs = []verb{
 	{"run", "decode from a prompt and print the text as it comes", (*command).runPrompt},
 	{"chat", "talk with the model", (*command).chat},
-	{"serve", "serve an OpenAI-compatible HTTP API", (*command).serve},
+	{"serve", "serve the model with OpenAI's and Anthropic's HTTP APIs", (*command).serve},
 	{"bench", "check, then measure the latency of a token", (*command).bench},
 	{"check", "compare the megakernel with the plain kernels of the build", (*command).check},
 	{"info", "describe the build; needs no GPU", (*command).info},
@@ -185,6 +186,8 @@ func (c *command) parse(fs *flag.FlagSet, args []string) error {
 			return err
 		}
 		return errHelp
+	case err != nil && fs.Name() == "chat" && strings.HasSuffix(err.Error(), ": -sample"):
+		return usagef("%s", front.NoSample)
 	case err != nil:
 		return usagef("%s: %s", fs.Name(), wrongFlag(err))
 	case fs.NArg() > 0:

@@ -32,11 +32,11 @@ type Run struct {
 
 // DefineRun adds them. Where no number of tokens is given there are most, less where positions end sooner.
 func DefineRun[V any](set Set[V], r *Run, most int) {
-	set.StringVar(&r.Prompt, "prompt", "", "decode after `TEXT`; - reads it from standard input")
+	set.StringVar(&r.Prompt, "prompt", "", "continue `TEXT`; - reads it from standard input")
 	add(set, NewWord(&r.Messages, ""), "messages",
 		"answer the messages of `FILE`, JSON, in the model's chat template; - is stdin")
 	add(set, NewWord(&r.Prompts, ""), "prompts",
-		"decode after the prompts of `FILE`, in lines of JSON: {\"prompt\": \"...\", \"max_tokens\": 8} or "+
+		"continue the prompts of `FILE`, in lines of JSON: {\"prompt\": \"...\", \"max_tokens\": 8} or "+
 			"{\"ids\": [1,2,3]}; - is stdin. Each gives a line of JSON, in their order")
 	add(set, NewCount(&r.MaxTokens, most, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	set.BoolVar(&r.IgnoreEOS, "ignore-eos", false, "go on after a token that ends the text")
@@ -66,9 +66,9 @@ type Serve struct {
 // DefineServe adds them.
 func DefineServe[V any](set Set[V], s *Serve) {
 	add(set, NewWord(&s.Host, serve.DefaultHost), "host",
-		"answer at the address `HOST`, which other machines reach unless it is this one's own")
+		"listen on the address `HOST`; 0.0.0.0 lets other machines connect")
 	add(set, NewCount(&s.Port, serve.DefaultPort, 0, math.MaxUint16), "port",
-		"answer at port `N`; 0: at any that is free")
+		"listen on port `N`; 0: on any that is free")
 	add(set, NewWords(&s.Aliases, nil), "alias", "let requests call the model `NAME` too; may be given several times")
 	add(set, NewWords(&s.Origins, serve.ParseOrigin), "cors",
 		"let pages of `ORIGIN` use the server, as https://app.example, or of any with *; may be given several times")

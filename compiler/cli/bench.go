@@ -33,11 +33,11 @@ func (f *benchFlags) verb() verb {
 	return verb{
 		name: "bench", synopsis: "DIR... [--position N,...] [--rounds N] [--gpu N]", min: 1, max: -1,
 		summary: "measure builds on a GPU, by turns, after a check",
-		details: "All builds are open at once, their launches interleaved. They are opened again several times, " +
-			"rotated, " +
-			"because where\nweights are in memory changes a time by up to 2 % (docs/bench.md). For the decision " +
-			"which of two is faster, take\namkc search eval, which has a twin of the baseline too. Exit code 1: a " +
-			"build failed its check; 2: one could not be measured.",
+		details: `
+All builds are open at once, and their launches are interleaved. They are reopened several times, in another order,
+because the addresses of weights and cache change a time by up to 2 % (docs/bench.md). To decide which of two is
+faster, use amkc search eval, which also measures a twin of the baseline. Exit code 1: a build failed its check; 2:
+one could not be measured.`,
 		flags: f.define,
 		run:   f.run,
 	}
@@ -48,7 +48,7 @@ func (f *benchFlags) define(set *pflag.FlagSet) {
 	set.Var(front.NewCount(&f.rounds, 6, 1, 1e4), "rounds", "take `N` turns of each build at each position")
 	set.Var(front.NewCount(&f.openings, 3, 1, 1e3), "openings", "reopen the builds `N` times")
 	set.Var(front.NewCount(&f.launches, 40, 1, 1e5), "launches", "time `N` launches in a turn")
-	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU")
+	set.Var(newGPU(&f.gpu), "gpu", "use GPU number `N`")
 }
 
 // predicts is what there is instead of a GPU, for what measures.

@@ -28,15 +28,15 @@ func campaignVerb() verb {
 	return verb{
 		name: "search campaign", synopsis: "ACTION DIR [VERDICT]", min: 2, max: 3,
 		summary: "report a campaign, record a verdict, or verify it",
-		details: "status DIR says how far the campaign is. next DIR says what a verdict for it has to be against, " +
-			"with the command.\nrecord DIR VERDICT adds what that printed with --json: a verdict that amkc search " +
-			"eval has signed, and no number that\nsomebody states. report DIR rewrites results.tsv and report.html. " +
-			"verify DIR holds every line to the one before,\nevery verdict to its signature, and every decision to " +
-			"the rules.",
+		details: `
+status DIR shows the progress. next DIR prints the configuration that a candidate must beat, and the command that
+judges a candidate. record DIR VERDICT adds the --json output of that command, if amkc search eval signed it. report
+DIR writes results.tsv and report.html. verify DIR checks every line against the one before, every verdict against its
+signature, and every decision against the rules.`,
 		flags: func(set *pflag.FlagSet) {
 			set.Var(front.NewWord(&f.key, ""), "key",
 				"verify verdicts with the key in `FILE`, of which the public half is "+
-					"enough; default: verdict.key\nof the user's configuration of amkc")
+					"enough; default: verdict.key of the user's configuration of amkc")
 		},
 		run: func(c *call) error { return runCampaign(c, f) },
 	}

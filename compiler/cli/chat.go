@@ -26,12 +26,12 @@ func chatVerb() verb {
 		name: "chat", synopsis: "MODEL|DIR [--system TEXT] [--think|--no-think] [--greedy] [--device ref|cuda]", min: 1,
 		max:     1,
 		summary: "talk with a model",
-		details: "In a terminal, messages are edited as in a shell, and pasted text is one message. In a pipe,\n" +
-			"each line of standard input is a message. /help lists the commands, Ctrl-C stops an answer, and\n" +
-			"Ctrl-D ends the conversation. Tokens are drawn as generation_config.json of the model says. When\n" +
-			"the context is full, the oldest turns are dropped, and stderr says so. A model without a chat\n" +
-			"template continues what is typed. On a GPU a model is built first, into a cache, and the next time\n" +
-			"found there.",
+		details: `
+In a terminal, messages are edited as in a shell, and pasted text is one message. In a pipe, each line of standard
+input is a message. /help lists the commands, Ctrl-C stops an answer, and Ctrl-D ends the conversation. Tokens are
+drawn as generation_config.json of the model says. When the context is full, the oldest turns are dropped, and stderr
+says so. A model without a chat template continues what is typed. On a GPU, a model is first built into a cache, and
+found there the next time.`,
 		flags: f.define,
 		run:   f.run,
 	}

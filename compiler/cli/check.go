@@ -26,11 +26,10 @@ func checkVerb() verb {
 	return verb{
 		name: "check", synopsis: "DIR [--bisect] [--trace FILE] [--gpu N]", min: 1, max: 1,
 		summary: "compare the kernel of a build with its plain kernels",
-		details: "Decodes fixed ids on the GPU with the megakernel and with the plain kernels of reference.cu, and " +
-			"compares the\n" +
-			"logits. --bisect compares the result of every stage with the reference VM as well, which shares " +
-			"no code with\n" +
-			"either, and names the first stage, row and element that is wrong. Exit code 0: all agree; 1: they do not.",
+		details: `
+Decodes fixed ids on the GPU with the megakernel and with the plain kernels of reference.cu, and compares the logits.
+--bisect also compares the result of every stage with the reference VM, which shares no code with either, and names
+the first stage, row and element that is wrong. Exit code 0: all agree; 1: they do not.`,
 		flags: f.define,
 		run:   f.run,
 	}
@@ -39,7 +38,7 @@ func checkVerb() verb {
 func (f *checkFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.bisect, "bisect", false, "compare stage by stage with the reference VM too; slow for large models")
 	set.Var(front.NewWord(&f.trace, ""), "trace", "write what each stage publishes to `FILE`, for amkc explore --trace")
-	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU")
+	set.Var(newGPU(&f.gpu), "gpu", "use GPU number `N`")
 }
 
 // checked is the result of check in JSON.

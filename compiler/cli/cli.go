@@ -28,7 +28,7 @@ type verb struct {
 	name     string // one word, or that of a verb above and one more: search eval
 	synopsis string // arguments and main flags, as usage prints them after the name
 	summary  string // one line
-	details  string // further paragraphs of its help, may be empty
+	details  string // further paragraphs of its help, may be empty; indented ones keep their lines
 	min, max int    // number of arguments; max -1: any
 	flags    func(*pflag.FlagSet)
 	run      func(*call) error

@@ -35,11 +35,10 @@ func compileVerb() verb {
 	return verb{
 		name: compileName, synopsis: "MODEL -o DIR [flags]", min: 1, max: 1,
 		summary: "compile a checkpoint into a CUDA project",
-		details: "MODEL is a directory with config.json and safetensors weights, or the id of a model in the hub's " +
-			"cache, ORG/NAME or\n" +
-			"ORG/NAME@REVISION. DIR is new, empty, or an earlier build, whose packed weights are kept where only " +
-			"the schedule has\n" +
-			"changed. It appears complete or not at all.",
+		details: `
+MODEL is a directory with config.json and safetensors weights, or the id of a model in the hub's cache, ORG/NAME or
+ORG/NAME@REVISION. DIR is new, empty, or an earlier build, whose packed weights are kept if only the schedule changes.
+It appears complete or not at all.`,
 		flags: f.define,
 		run:   f.run,
 	}

@@ -16,9 +16,10 @@ func completionVerb() verb {
 	return verb{
 		name: "completion", synopsis: "bash|zsh|fish", min: 1, max: 1,
 		summary: "print a completion script for a shell",
-		details: "bash: source <(amkc completion bash)\n" +
-			"zsh:  source <(amkc completion zsh)\n" +
-			"fish: amkc completion fish | source",
+		details: `
+    bash: source <(amkc completion bash)
+    zsh:  source <(amkc completion zsh)
+    fish: amkc completion fish | source`,
 		run: func(c *call) error {
 			c.raw = true
 			script, ok := map[string]func([]verbFlags) string{"bash": bashScript, "zsh": zshScript,

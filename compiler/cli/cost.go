@@ -28,20 +28,20 @@ func costVerb() verb {
 	f := &costFlags{}
 	return verb{
 		name: "cost",
-		synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets] [--prompt N,...] [--rows N] " +
+		synopsis: "MODEL|FILE|DIR [--position N,...] [--target NAME|--all-targets] [--prompt N,...] [--rows N] " +
 			"[--sequences N]",
 		min: 1, max: 1,
 		summary: "predict the time of a step, a pass or a prompt",
-		details: "MODEL is compiled in memory; weights are not read. FILE is .amk text or native JSON, for the " +
-			"target that it names.\n" +
-			"Nothing is run: every number is a prediction of the cost model (docs/cost-model.md), whose constants " +
-			"were measured\n" +
-			"on an H200. For other GPUs they are data sheets and assumptions, which are listed with the numbers.\n\n" +
-			"Columns are what the mean SM spends: code, waiting for what other SMs publish, and waiting for bytes. " +
-			"So a wait for\nthe slowest SM of a stage is exchange of the next one. A context that is split is " +
-			"attention in two stages: part, which\nreads the cache, and attn, which waits for all parts and combines " +
-			"them. The ceiling is the step of this very schedule\nin which SMs do not wait for each other, and so " +
-			"changes with knobs of the ring.",
+		details: `
+MODEL is compiled in memory; weights are not read. FILE is .amk text or native JSON for the target that it names, or a
+build, whose program.json is meant. Nothing is run: every number is a prediction of the cost model
+(docs/cost-model.md), whose constants were measured on an H200. For other GPUs they come from data sheets and
+assumptions, which are printed with the numbers.
+
+Columns are what the mean SM spends: executing code, waiting for what other SMs publish, and waiting for bytes. A wait
+for the slowest SM of a stage therefore counts as exchange of the next one. A context that is split is attention in
+two stages: part, which reads the cache, and attn, which waits for all parts and combines them. The ceiling is the
+step of the same schedule if SMs do not wait for each other, and so depends on the knobs of the ring.`,
 		flags: f.define,
 		run:   f.run,
 	}
@@ -49,7 +49,7 @@ func costVerb() verb {
 
 func (f *costFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.allTargets, "all-targets", false, "predict for every GPU that amkc targets lists")
-	set.Var(newCounts(&f.positions, []int{0}), "position", "position `N` of the step; several with commas")
+	set.Var(newCounts(&f.positions, []int{0}), "position", "predict the step at position `N`; several with commas")
 	set.Var(newCounts(&f.prompts, nil), "prompt", "predict the first token after a prompt of `N` tokens too; several "+
 		"with commas")
 	f.pass.define(set)
@@ -88,7 +88,7 @@ func (f *costFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	if !isDir(dir) {
+	if !isDir(dir) || isBuild(dir) {
 		p, err := f.file(c, path)
 		if err != nil {
 			return err

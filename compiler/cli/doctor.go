@@ -18,13 +18,11 @@ func doctorVerb() verb {
 	return verb{
 		name:    "doctor",
 		summary: "say whether this machine can compile and run models",
-		details: "nvcc, which compiles a small kernel, g++, go, the driver, GPUs, and room on the disk; and what to " +
-			"do about what\n" +
-			"is missing. No model is needed, and no GPU: builds can be made for one that is elsewhere, and the " +
-			"reference VM runs\n" +
-			"on the CPU. Exit code 0: builds can be made here; 2: they cannot, or a GPU that is here cannot be " +
-			"used.\n" +
-			"With --strict a warning is an error: 0 only where builds can be made with their executables, and run.",
+		details: `
+Looks for nvcc, which compiles a small kernel, g++, go, the driver, GPUs and space on the disk, and says how to
+install what is missing. It needs neither a model nor a GPU: builds can be made for another machine, and the reference
+VM runs on the CPU. Exit code 0: builds can be made here; 2: they cannot, or a GPU of this machine cannot be used.
+With --strict, 0 only if builds can be made with their executables, and run.`,
 		run: runDoctor,
 	}
 }

@@ -36,17 +36,15 @@ func dumpVerb() verb {
 	d := &dumpFlags{}
 	return verb{
 		name: "dump",
-		synopsis: "MODEL|FILE [--after PASS] [--format text|json|amk-json|loops] [--position N] [--rows N] " +
+		synopsis: "MODEL|FILE|DIR [--after PASS] [--format text|json|amk-json|loops] [--position N] [--rows N] " +
 			"[--sequences N]",
 		min: 1, max: 1,
 		summary: "print the program of a model, or convert a program",
-		details: "MODEL is compiled as far as --after says; weights are not read. FILE is .amk text, native JSON, " +
-			"or a program\n" +
-			"of the AMK profile, which is written back. With --position, only the variant for that " +
-			"position is printed.\n" +
-			"--format amk-json exports the step at that position, as far as the profile can express it; of a model " +
-			"that is what\n" +
-			"pass lower leaves. --format loops lists the loops, and how their iterations use what they name.",
+		details: `
+MODEL is compiled up to --after; weights are not read. FILE is .amk text, native JSON, a program of the AMK profile,
+or a build, whose program.json is meant. With --position, only the variant for that position is printed. --format
+amk-json exports the step at that position, as far as the profile can express it, after pass lower of a model.
+--format loops lists the loops, and how their iterations use their parameters.`,
 		flags: d.define,
 		run:   d.run,
 	}
@@ -55,8 +53,8 @@ func dumpVerb() verb {
 func (d *dumpFlags) define(f *pflag.FlagSet) {
 	f.Var(newChoice(&d.after, "", passNames()...), "after",
 		"stop after `PASS`, one that amkc passes lists")
-	f.Var(newChoice(&d.format, "text", "text", "json", "amk-json", "loops"), "format", "form of the output")
-	f.Var(front.NewCount(&d.pos, 0, 0, math.MaxInt), "position", "position `N` to print the program for")
+	f.Var(newChoice(&d.format, "text", "text", "json", "amk-json", "loops"), "format", "print in this form")
+	f.Var(front.NewCount(&d.pos, 0, 0, math.MaxInt), "position", "print the program for position `N`")
 	d.pass.define(f)
 	d.model.define(f, defaultTarget)
 }
@@ -71,7 +69,7 @@ func (d *dumpFlags) run(c *call) error {
 	switch {
 	case err != nil:
 		return err
-	case isDir(dir):
+	case isDir(dir) && !isBuild(dir):
 		return d.dumpModel(c, path)
 	case d.after != "":
 		return c.usage("--after names a pass over a model directory; %s is not one", path)

@@ -54,7 +54,7 @@ func (p *place) define(f *pflag.FlagSet) {
 	f.Var(newChoice(&p.device, "", deviceRef, deviceCUDA), "device",
 		"where to run: ref is the reference VM on the CPU; default: cuda where there is a GPU and, for a model, "+
 			"nvcc; else ref")
-	f.Var(newGPU(&p.gpu), "gpu", "number `N` of the GPU, for --device cuda")
+	f.Var(newGPU(&p.gpu), "gpu", "use GPU number `N`, for --device cuda")
 	p.defineRows(f)
 }
 

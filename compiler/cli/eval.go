@@ -49,7 +49,7 @@ func (f *judgeFlags) define(set *pflag.FlagSet) {
 	set.Var(newChoice(&f.device, search.DeviceCost, search.DeviceCost, search.DeviceCUDA), "device",
 		"where times come from: cost is the cost model, which predicts, and cuda the GPU of this machine")
 	set.Var(newCounts(&f.positions, []int{0}), "position", "judge by a step at position `N`; several with commas")
-	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU, for --device cuda")
+	set.Var(newGPU(&f.gpu), "gpu", "use GPU number `N`, for --device cuda")
 	set.Var(front.NewCount(&f.timeout, 600, 1, 86400), "timeout",
 		"end an evaluation that takes longer than `N` seconds")
 	set.Var(front.NewWord(&f.key, ""), "key",
@@ -121,14 +121,15 @@ func evalVerb() verb {
 		synopsis: "MODEL --config FILE [--baseline FILE] [--device cost|cuda] [--position N,...]",
 		min:      1, max: 1,
 		summary: "judge one configuration against another",
-		details: "The configuration is lowered, proved and emitted; on a GPU it is checked and measured " +
-			"interleaved with the baseline\nand an identical twin of the baseline, elsewhere predicted by the cost " +
-			"model. Nothing that is not proved is ever\nlaunched, and what is only predicted is never kept " +
-			"(docs/search.md). A candidate that emits the same step as its\nbaseline is REJECTED, unless their " +
-			"settings are the same. Exit code 0: PASS, or PREDICTED where\nnothing was run to check it; 1: any other " +
-			"class.\n\n" +
-			"FILE is JSON, with a group of knobs in an object: tiling.ring.pace and pipelining_depth are\n\n" +
-			"    {\"tiling\": {\"ring\": {\"pace\": 600}}, \"pipelining_depth\": 4}",
+		details: `
+The configuration is lowered, proved and emitted. On a GPU it is then checked, and measured interleaved with the
+baseline and an identical twin of the baseline; otherwise the cost model predicts it. Only proved schedules are
+launched, and a prediction is never kept (docs/search.md). A candidate that emits the same step as its baseline is
+REJECTED, unless their settings are the same. Exit code 0: PASS, or PREDICTED, which was not run; 1: any other class.
+
+FILE is JSON, with a group of knobs in an object: tiling.ring.pace and pipelining_depth are
+
+    {"tiling": {"ring": {"pace": 600}}, "pipelining_depth": 4}`,
 		flags: f.define,
 		run:   f.run,
 	}

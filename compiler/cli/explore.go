@@ -40,20 +40,17 @@ func exploreVerb() verb {
 			"[--replay FILE]",
 		min: 1, max: 1,
 		summary: "run the kernels of a build on the CPU, in many orders",
-		details: "Compiles the kernels of a build for the CPU and runs them on a GPU that is not there, whose " +
-			"threads, loads, stores\n" +
-			"and copies take another order in each schedule, as far as PTX lets them. Reports data races, reads " +
-			"of what nobody\n" +
-			"wrote, accesses outside, stalls, crashes, and results that differ: from schedule to schedule, between " +
-			"steps, passes\n" +
-			"and prompts, or from the reference (docs/explore.md). A schedule that goes wrong is written as a " +
-			"script, which\n" +
-			"--replay repeats. DIR is a build for few SMs; it needs neither a GPU nor nvcc:\n\n" +
-			"    amkc model/ -o build/ --target sm_90 --num-sms 4 --no-build\n" +
-			"    amkc explore build/\n\n" +
-			"The sources in DIR are compiled and run: name a build that you trust. Exit code 0: nothing went " +
-			"wrong; 1: something\n" +
-			"did.",
+		details: `
+Compiles the kernels of a build for the CPU and runs them on a simulated GPU. In each schedule, its threads, loads,
+stores and copies take another order that PTX allows. Reports data races, reads of uninitialised memory, accesses out
+of bounds, stalls, crashes, and results that differ: between schedules, between steps, passes and prompts, or from the
+reference (docs/explore.md). A schedule with a fault is written as a script, which --replay repeats. DIR is a build
+for few SMs; this needs neither a GPU nor nvcc:
+
+    amkc model/ -o build/ --target sm_90 --num-sms 4 --no-build
+    amkc explore build/
+
+The sources in DIR are compiled and run: name only a build that you trust. Exit code 0: no fault; 1: a fault.`,
 		flags: f.define,
 		run:   f.run,
 	}
@@ -62,7 +59,7 @@ func exploreVerb() verb {
 func (f *exploreFlags) define(set *pflag.FlagSet) {
 	set.Var(front.NewCount(&f.schedules, 8, 1, math.MaxInt32), "schedules", "run each job under `N` schedules")
 	set.Var(front.NewCount(&f.seed, 1, 0, math.MaxInt32), "seed", "the schedules follow from `N`, N+1, and so on")
-	set.Var(newAmount(&f.seconds), "time", "end after `SECONDS`, and cut what runs; 0: no limit; default:\n"+
+	set.Var(newAmount(&f.seconds), "time", "end after `SECONDS`, and cut what runs; 0: no limit; default: "+
 		"60, or with --schedules no limit")
 	set.Var(&words{&f.jobs}, "job", "run job `NAME` alone, as the table lists it; may be repeated")
 	set.Var(&words{&f.without}, "without", "do without the assumption `NAME` about hardware; may be repeated")

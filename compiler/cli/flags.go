@@ -124,6 +124,9 @@ func flagFault(f *pflag.FlagSet, verb string, err error) string {
 		if group := unknown.GetSpecifiedShortnames(); group != "" {
 			typed = "-" + group
 		}
+		if verb == "chat" && typed == "--sample" {
+			return front.NoSample
+		}
 		return "unknown flag " + typedWord(typed) + "; " +
 			diag.Guess("--"+strings.TrimLeft(typed, "-"), flagNames(f), "amkc help "+verb+" lists the flags")
 	case errors.As(err, &empty):

@@ -42,15 +42,11 @@ func formatsVerb() verb {
 	return verb{
 		name: "formats", synopsis: "MODEL --text FILE [--format LIST] [--kl N] [--position N]", min: 1, max: 1,
 		summary: "choose the format of each matrix, by quality on a text",
-		details: "Each matrix of the layers, and the head, is quantised on its own, and how far the model is from " +
-			"itself then\n" +
-			"is measured on the text. Then what gains the most predicted time for the divergence that it costs is " +
-			"applied,\n" +
-			"one after another, as long as that of all together is at most --kl. Each of these configurations is " +
-			"measured\n" +
-			"as a whole. Time is that of the cost model, of a step at --position (docs/cost-model.md). What is " +
-			"printed last\n" +
-			"goes to --weights.",
+		details: `
+Quantises each matrix of the layers, and the head, alone, and measures the KL divergence from the unquantised model on
+the text. Then applies the formats that save the most predicted time for their divergence, one after another, while
+the divergence of all together is at most --kl. Each of these configurations is measured as a whole. Times are
+predicted by the cost model, for a step at --position (docs/cost-model.md). The last line is the value for --weights.`,
 		flags: f.define,
 		run:   f.run,
 	}
@@ -61,7 +57,7 @@ func (f *formatsFlags) define(set *pflag.FlagSet) {
 		"--weights has them; with commas")
 	f.most = defaultMost
 	set.Var(newAmount(&f.most), "kl", "allow a mean KL divergence of `N` nats")
-	set.Var(front.NewCount(&f.position, 0, 0, math.MaxInt32), "position", "position `N` of the step whose time counts")
+	set.Var(front.NewCount(&f.position, 0, 0, math.MaxInt32), "position", "take the time of a step at position `N`")
 	f.source.define(set)
 	set.Var(front.NewCount(&f.tokens, 0, 2, math.MaxInt32), "tokens",
 		"take `N` tokens of the text at most; default: all")

@@ -71,7 +71,7 @@ func (c *call) printVerb() error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", wrapped(options("usage: "+v.synopsisLine()), "", "           "), sentence(v.summary))
 	if v.details != "" {
-		fmt.Fprintf(&b, "\n%s\n", reflowed(v.details))
+		fmt.Fprintf(&b, "\n%s\n", reflowed(strings.TrimPrefix(v.details, "\n")))
 	}
 	if words := below(v.name); len(words) > 0 {
 		fmt.Fprintf(&b, "\nVerbs below it, each with a help of its own:\n")

@@ -22,9 +22,9 @@ func logitsVerb() verb {
 	return verb{
 		name: "logits", synopsis: "MODEL|DIR --ids 1,2,3 -o out.npy [--device ref|cuda]", min: 1, max: 1,
 		summary: "write the logits after each of a list of token ids",
-		details: "The ids are taken as they are (teacher forcing). The file is a NumPy array of float32 " +
-			"[positions, vocab].\n" +
-			"On a GPU a model is built first, into a cache, and the next time found there.",
+		details: `
+The ids are decoded as given (teacher forcing). The file is a NumPy array of float32 [positions, vocab]. On a GPU, a
+model is first built into a cache, and found there the next time.`,
 		flags: l.define,
 		run:   l.run,
 	}

@@ -25,12 +25,12 @@ func mcpVerb() verb {
 	return verb{
 		name: "mcp", synopsis: "[--root DIR]",
 		summary: "serve tools for searching to an agent",
-		details: "On stdin and stdout. Tools are verbs, each in a process of its own; a client that cancels ends " +
-			"it. Resources are\nthe " +
-			"documentation and the files of campaigns. Models, builds and campaigns lie in the root, and no tool\n" +
-			"reaches out of it (docs/agents.md).",
+		details: `
+On stdin and stdout. Tools are verbs, each run as a process of its own; a client that cancels ends it. Resources are
+the documentation and the files of campaigns. Models, builds and campaigns are in the root, and no tool accesses files
+outside of it (docs/agents.md).`,
 		flags: func(set *pflag.FlagSet) {
-			set.Var(front.NewWord(&f.root, "."), "root", "let tools name what is in `DIR` and nothing else")
+			set.Var(front.NewWord(&f.root, "."), "root", "let tools access only files in `DIR`")
 			set.Var(front.NewWord(&f.key, ""), "key",
 				"sign verdicts with the key in `FILE`; default: verdict.key of the "+
 					"user's configuration of amkc")

@@ -52,7 +52,7 @@ type modelFlags struct {
 func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 	f.Var(front.NewWord(&m.target, target), "target",
 		"compile for the GPU `NAME`: one that amkc targets lists, sm_NN, or auto for the one of this machine")
-	f.Var(front.NewCount(&m.numSMs, 0, 1, ir.MaxTargetSMs), "num-sms", "number `N` of multiprocessors, for sm_NN")
+	f.Var(front.NewCount(&m.numSMs, 0, 1, ir.MaxTargetSMs), "num-sms", "the GPU has `N` multiprocessors; for sm_NN")
 	f.Var(newAmount(&m.memory), "memory",
 		"take the GPU to have `GIB` of memory, where that is not what the target's record says; 0: do not compare")
 	f.Var(newChoice(&m.dtype, "", "bf16", "fp16", "fp32"), "dtype",
@@ -68,12 +68,12 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 		fmt.Sprintf("compile for `N` positions, as 8192 or 8k; default: what the model was made for, at most %d",
 			importers.DefaultMaxSeq))
 	f.Var(front.NewWord(&m.config, ""), "config", "read the ScheduleConfig from `FILE`")
-	f.Var(&words{&m.inert}, "assume-inert", "vouch that the config `FIELD` does not change the maths; may be repeated")
+	f.Var(&words{&m.inert}, "assume-inert", "state that the config `FIELD` does not change results; may be repeated")
 	f.Var(front.NewWord(&m.name, ""), "name",
 		"call the model `NAME` in the output; default: that of its directory, or in "+
 			"a hub's cache that of the model")
 	f.Var(front.NewWord(&m.randomSeed, ""), "random-weights",
-		"invent weights from `SEED`; MODEL then needs config.json alone")
+		"use random weights from `SEED`; MODEL then needs only config.json")
 	f.Var(front.NewWord(&m.dumpIR, ""), "dump-ir", "write the program after each pass into `DIR`, numbered")
 	f.BoolVar(&m.check, "check", false, "check the structure of the program after each pass")
 	f.BoolVar(&m.timePasses, "time-passes", false, "print the passes with their times")

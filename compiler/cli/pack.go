@@ -18,9 +18,9 @@ func packVerb() verb {
 	return verb{
 		name: "pack", synopsis: "MODEL -o weights.safetensors", min: 1, max: 1,
 		summary: "pack the weights of a model alone",
-		details: "The file is what a build of the model has; it depends on neither the target nor the schedule, " +
-			"so emitting,\n" +
-			"compiling and packing can happen on different machines.",
+		details: `
+The file is the one that a build of the model has. It depends on neither the target nor the schedule, so emitting,
+compiling and packing can happen on different machines.`,
 		flags: func(f *pflag.FlagSet) {
 			f.VarP(front.NewWord(&p.out, ""), "out", "o", "write the packed weights to `FILE`")
 			p.model.define(f, defaultTarget)

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"errors"
+	"path/filepath"
 
+	"amkc/compiler"
 	"amkc/interchange"
 	"amkc/ir"
 	"amkc/runtime/infile"
@@ -14,9 +16,12 @@ type program struct {
 	profile *interchange.Program // of the AMK profile
 }
 
-// readProgram reads a program file in any form, and reports what it warns of. Every verb that takes such a file reads
-// it here, so that none works on a program that nobody has checked.
+// readProgram reads a program file in any form, or that of a build, and reports what it warns of. Every verb that takes
+// such a file reads it here, so that none works on a program that nobody has checked.
 func (c *call) readProgram(path string) (program, error) {
+	if isBuild(path) {
+		path = filepath.Join(path, compiler.ProgramFile)
+	}
 	text, err := readFile(path, infile.Program)
 	if err != nil {
 		return program{}, err

@@ -42,16 +42,13 @@ func qualityVerb() verb {
 	return verb{
 		name: "quality", synopsis: "MODEL|DIR --against MODEL|DIR --text FILE [--dtype ...] [--against-dtype ...]",
 		min: 1, max: 1,
-		summary: "measure how far a model is from another, on a text",
-		details: "Perplexities of both, the KL divergence of the first from the one after --against, how often both " +
-			"expect the\n" +
-			"same token most, by how much their logits differ, and how long they decode greedily alike.\n" +
-			"The reference VM rounds where the kernel rounds. --dtype, --weights, --calibrate, --cache, --config, " +
-			"--name and\n" +
-			"--dump-ir are for the first model alone, and --against-dtype, --against-weights and --against-cache " +
-			"are for the\n" +
-			"other; all other flags of compiling are for both.\n" +
-			"On a GPU a model is built first, into a cache, and the next time found there.",
+		summary: "measure how much a model differs from another on a text",
+		details: `
+Prints the perplexities of both, the KL divergence of the first from the one after --against, how often both have the
+same most probable token, how much their logits differ, and for how many tokens they decode the same text. The
+reference VM rounds where the kernel rounds. --dtype, --weights, --calibrate, --cache, --config, --name and --dump-ir
+apply to the first model, --against-dtype, --against-weights and --against-cache to the other, and all other flags of
+compiling to both. On a GPU, a model is first built into a cache, and found there the next time.`,
 		flags: q.define,
 		run:   q.run,
 	}

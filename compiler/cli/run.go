@@ -37,15 +37,14 @@ type runFlags struct {
 func runVerb() verb {
 	r := &runFlags{}
 	return verb{
-		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--messages FILE|--ids IDS|--prompts FILE " +
-			"[--max-tokens N] [flags]",
+		name: "run", synopsis: "MODEL|DIR --prompt TEXT [--max-tokens N] [--device ref|cuda] [flags]",
 		min: 1, max: 1,
-		summary: "decode after a prompt",
-		details: "A prompt in text is answered with text, a prompt in token ids with ids; --json prints both. " +
-			"Decoding ends after\n" +
-			"--max-tokens tokens, or with a token that the model's configuration names as the end of a text.\n" +
-			"The most probable token is taken each time, unless --sample or --temperature asks to draw one.\n" +
-			"On a GPU a model is built first, into a cache, and the next time found there.",
+		summary: "continue a prompt",
+		details: `
+Instead of --prompt: --messages FILE, --ids IDS or --prompts FILE. The answer to a text is text, and to ids it is ids;
+--json prints both. It ends after --max-tokens tokens, or with a token that ends a text of the model. Without --sample
+or --temperature, each token is the most probable one. On a GPU, a model is first built into a cache, and found there
+the next time.`,
 		flags: r.define,
 		run:   r.run,
 	}
@@ -53,7 +52,7 @@ func runVerb() verb {
 
 func (r *runFlags) define(f *pflag.FlagSet) {
 	front.DefineRun(f, &r.Run, defaultMaxTokens)
-	f.Var(newIDs(&r.ids), "ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
+	f.Var(newIDs(&r.ids), "ids", "continue these token `IDS`, 1,2,3; needs no tokenizer")
 	f.Var(newChoice(&r.draft, "", draft.NGram), "draft",
 		"draft tokens from n-grams of prompt and output, and verify several tokens per pass, on a GPU; the text stays "+
 			"the same")

@@ -49,13 +49,14 @@ func searchVerb() verb {
 	return verb{
 		name: "search", synopsis: "MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 1, max: 1,
 		summary: "look for a faster schedule, trial by trial",
-		details: "DIR is a campaign: campaign.json, which never changes, and trials.jsonl, to which every trial is " +
-			"added. A\ncampaign that was stopped or killed is resumed by the same command. Each configuration is " +
-			"judged by a process\nof its own, which is killed if it hangs. The page report.html and the table " +
-			"results.tsv are written at the end.\nOn a GPU only what is faster beyond the noise is kept; by the cost " +
-			"model a configuration is shortlisted\n(docs/search.md).\n\n" +
-			"On a cluster, --via names a command that runs its arguments on a machine with a GPU, such as\n" +
-			"'srun --gres=gpu:1', and --build-via one for builds (scripts/cluster).",
+		details: `
+DIR is a campaign: campaign.json, which never changes, and trials.jsonl, which gets a line for every trial. The same
+command resumes a campaign that was stopped or killed. Each configuration is judged by a process of its own, which is
+killed if it hangs. report.html and results.tsv are written at the end. On a GPU, only what is faster beyond the noise
+is kept; on the cost model, a configuration is shortlisted (docs/search.md).
+
+On a cluster, --via names a command that runs its arguments on a machine with a GPU, such as 'srun --gres=gpu:1', and
+--build-via one for builds (scripts/cluster).`,
 		flags: f.define,
 		run:   f.run,
 	}

@@ -28,10 +28,11 @@ func serveVerb() verb {
 	return verb{
 		name: "serve", synopsis: "MODEL|DIR [--host HOST] [--port N] [--api-key KEY] [--device ref|cuda]",
 		min: 1, max: 1,
-		summary: "serve an OpenAI-compatible HTTP API",
-		details: "There is a page to talk to the model with at the address that is printed, and an API below /v1.\n" +
-			"Ctrl-C ends what is being decoded, and then the server; a second one ends it at once.\n" +
-			"On a GPU a model is built first, into a cache, and the next time found there.",
+		summary: "serve a model with OpenAI's and Anthropic's HTTP APIs",
+		details: `
+The address that is printed has a page to talk with the model, and APIs below /v1. The first Ctrl-C ends the answers
+and then the server; a second one ends it at once. On a GPU, a model is first built into a cache, and found there the
+next time.`,
 		flags: s.define,
 		run:   s.run,
 	}

@@ -40,16 +40,14 @@ type simulateFlags struct {
 func simulateVerb() verb {
 	f := &simulateFlags{}
 	return verb{
-		name: "simulate", synopsis: "FILE.json|FILE.amk [--orders N] [--seed N] [--time SECONDS] [--position N,...]",
+		name: "simulate", synopsis: "FILE|DIR [--orders N] [--seed N] [--time SECONDS] [--position N,...]",
 		min: 1, max: 1,
 		summary: "run a program in many orders of its tasks",
-		details: "Runs the counters and exchanges of a program, on memory that knows who wrote what: every order of " +
-			"its tasks if\n" +
-			"there are few enough, and else adversarial ones, for one step and for two in a row. What goes wrong is " +
-			"shown as\n" +
-			"a script, with as few tasks as still show it. FILE is what amkc validate takes. That nothing went wrong " +
-			"is no\n" +
-			"proof: amkc validate gives one (docs/ir.md). Exit code 0: nothing went wrong; 1: something did.",
+		details: `
+Runs the counters and exchanges of a program, on memory that records who wrote what: in every order of its tasks if
+there are few enough, and in adversarial ones otherwise, for one step and for two in a row. A fault is shown as a
+script, with as few tasks as still show it. FILE is as for amkc validate. No fault is no proof: amkc validate gives
+one (docs/ir.md). Exit code 0: no fault; 1: a fault.`,
 		flags: f.define,
 		run:   f.run,
 	}
@@ -63,8 +61,8 @@ func (f *simulateFlags) define(set *pflag.FlagSet) {
 	f.seconds = 10
 	set.Var(newAmount(&f.seconds), "time", "stop after `SECONDS`")
 	set.Var(&passPositions{&f.positions}, "position",
-		"position `N` of the step, or N/N for a pass of two sequences; several with commas; without it the first and "+
-			"the last of each variant")
+		"run the step at position `N`, or N/N for a pass of two sequences; several with commas; default: the first "+
+			"and the last of each variant")
 }
 
 // simulated is the result of simulate in JSON.

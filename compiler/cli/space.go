@@ -16,13 +16,12 @@ func spaceVerb() verb {
 	return verb{
 		name: "search space", synopsis: "MODEL [--target NAME] [--all-values]", min: 1, max: 1,
 		summary: "list the knobs of a model, and values that matter",
-		details: "The model is lowered once for every value of every knob, all others at their defaults; weights are " +
-			"not read.\n" +
-			"Listed are the default and the values that make another build. Values that the model or the target does " +
-			"not\nallow are there with the reason, and those that make the build of another value with that value. " +
-			"amkc search\nvaries what is listed (docs/search.md); amkc search eval takes any value that the knob " +
-			"accepts. Knobs that make no\ndifference here, and those that no search varies, stand at the end. Of " +
-			"a large model not all\nvalues are tried, and those that are left out are listed.",
+		details: `
+Compiles the model once for every value of every knob, with all other knobs at their defaults; weights are not read.
+The list has the default and the values that make another build. Values that the model or the target does not allow
+are listed with the reason, and those that make the build of another value with that value. amkc search varies what is
+listed (docs/search.md); amkc search eval takes any value that the knob accepts. At the end are the knobs that make no
+difference here, and those that no search varies. Of a large model, some values are not tried; they are listed.`,
 		flags: func(set *pflag.FlagSet) {
 			m.define(set, defaultTarget)
 			set.BoolVar(&all, "all-values", false, "try all values, however large the model is")

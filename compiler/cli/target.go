@@ -81,8 +81,8 @@ func liveTarget(sms, gpu int) (*ir.Target, error) {
 	all, err := driver.Probe()
 	if err != nil {
 		return nil, diag.Errorf(codeTarget, "--target auto",
-			"there is no GPU to ask here (%v); name the GPU that the build is for: --target NAME, "+
-				"which amkc targets lists, or --target sm_NN --num-sms N", infile.Reason(err))
+			"there is no GPU to ask here; name the one that the build is for, as --target h200 (amkc targets lists "+
+				"them), or --target sm_NN --num-sms N").With(infile.Reason(err))
 	}
 	if gpu < 0 || gpu >= len(all) {
 		return nil, diag.Errorf(codeDevice, "--gpu", "%d; this machine has GPUs 0 to %d", gpu, len(all)-1)

@@ -11,9 +11,11 @@ import (
 func validateVerb() verb {
 	var backend string
 	return verb{
-		name: "validate", synopsis: "FILE.json|FILE.amk", min: 1, max: 1,
+		name: "validate", synopsis: "FILE|DIR [--backend auto|ref|kernel]", min: 1, max: 1,
 		summary: "prove that a program can neither deadlock nor race",
-		details: "FILE is .amk text, native JSON, or a program of the AMK profile. Exit code 0: proved; 1: rejected.",
+		details: `
+FILE is .amk text, native JSON, a program of the AMK profile, or a build, whose program.json is meant. Exit code 0:
+proved; 1: rejected.`,
 		flags: func(f *pflag.FlagSet) {
 			f.Var(newChoice(&backend, "auto", "auto", validate.Reference.String(), kernel.Backend.String()), "backend",
 				"prove for the reference VM or for the generated kernel; auto: the kernel if the program names "+

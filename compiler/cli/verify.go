@@ -8,12 +8,11 @@ import (
 func verifyVerb() verb {
 	return verb{
 		name: "verify", synopsis: "DIR", min: 1, max: 1,
-		summary: "check that a build is what its program says",
-		details: "Checks every digest of the manifest, reads the schedule back out of the generated headers, proves " +
-			"it again and\n" +
-			"compares it with program.json, and compares the generated files with what that would emit " +
-			"(docs/verify.md).\n" +
-			"Exit code 0: it is; 1: it is not.",
+		summary: "check that a build matches its program",
+		details: `
+Compares every file with its digest in the manifest, reads the schedule back from the generated headers, proves it
+again and compares it with program.json, and the generated files with what amkc emits for that (docs/verify.md). Exit
+code 0: they match; 1: they do not.`,
 		run: runVerify,
 	}
 }

@@ -18,7 +18,8 @@ func Guess(word string, known []string, otherwise string) string {
 
 // Nearest returns the known words that a mistyped word most likely means: the near ones with the smallest distance, in
 // the given order. A word is near if at most a third of its letters differ, or if one word is part of the other (4090,
-// a100-80gb). Case does not matter.
+// a100-80gb). One that the typed word begins, --temp of --temperature, is farther than one letter and nearer than two.
+// Case does not matter.
 func Nearest(word string, known []string) []string {
 	const longest = 64 // no flag, verb or target is that long, and the distance takes the product of both lengths
 	typed := []rune(strings.ToLower(word))
@@ -29,9 +30,12 @@ func Nearest(word string, known []string) []string {
 	least := 0
 	for _, candidate := range known {
 		lower := strings.ToLower(candidate)
-		d := distance(typed, []rune(lower))
-		if d > max(1, len(typed)/3) && !partOf(string(typed), lower) {
+		d := 2 * distance(typed, []rune(lower))
+		if d > 2*max(1, len(typed)/3) && !partOf(string(typed), lower) {
 			continue
+		}
+		if len(typed) >= 3 && strings.HasPrefix(lower, string(typed)) {
+			d = min(d, 3)
 		}
 		if best == nil || d < least {
 			best, least = nil, d

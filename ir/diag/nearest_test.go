@@ -25,6 +25,8 @@ func TestNearest(t *testing.T) {
 	require.Equal(t, []string{"--max-seq"}, diag.Nearest("--maxseq", flags))
 	require.Equal(t, []string{"--target"}, diag.Nearest("--tagret", flags))
 	require.Empty(t, diag.Nearest("--frobnicate", flags))
+	require.Equal(t, []string{"--temperature"}, diag.Nearest("--temp", []string{"--help", "--temperature"}))
+	require.Equal(t, []string{"--top-k", "--top-p"}, diag.Nearest("--top", []string{"--help", "--top-k", "--top-p"}))
 	require.Empty(t, diag.Nearest("h200", nil))
 }
 
