@@ -15,7 +15,7 @@ func validateVerb() verb {
 		summary: "prove that a program can neither deadlock nor race",
 		details: `
 FILE is .amk text, native JSON, a program of the AMK profile, or a build, whose program.json is meant. Exit code 0:
-proved; 1: rejected.`,
+proved; 1: rejected. amkc simulate shows an order in which a rejected program goes wrong.`,
 		flags: func(f *pflag.FlagSet) {
 			f.Var(newChoice(&backend, "auto", "auto", validate.Reference.String(), kernel.Backend.String()), "backend",
 				"prove for the reference VM or for the generated kernel; auto: the kernel if the program names "+
