@@ -34,7 +34,7 @@ const objectsDir = "explore"
 // Compile compiles the machine and the kernels of a build that jobs run, for the CPU, unless the cache has them;
 // without jobs, all kernels of the build. Keys of the cache are digests of sources, flags and the compiler's version.
 // Errors: codeNoCompiler, codeCompile.
-func Compile(ctx context.Context, build, cache string, jobs []string, report progress.Func) (*Objects, error) {
+func Compile(ctx context.Context, o Options) (*Objects, error) {
 	t, err := findToolchain(ctx)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,8 @@ func Compile(ctx context.Context, build, cache string, jobs []string, report pro
 	if err != nil {
 		return nil, err
 	}
-	return t.compile(ctx, build, cache, cpu, jobs, report)
+	t.called = o.Called
+	return t.compile(ctx, o.Build, o.Cache, cpu, o.Jobs, o.Report)
 }
 
 func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[string][]byte, jobs []string,
@@ -68,6 +69,9 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 	var kernels []objects.Object
 	for _, k := range kernelSources(facts, jobs) {
 		source, object := k.source, k.object
+		if t.called {
+			k.flags = append(k.flags, Called)
+		}
 		if files[source] == nil {
 			return nil, &host.BuildError{Path: filepath.Join(build, filepath.FromSlash(source)),
 				What: "the source of a kernel is missing", Remedy: "compile the model again with amkc"}

@@ -98,6 +98,13 @@ func TestCompileCaches(t *testing.T) {
 	again.Made = o.Made
 	require.Equal(t, o, again)
 
+	called := *c
+	called.called = true
+	other := compiled(t, &called, build, cache, cpu)
+	require.Equal(t, 8, other.Made, "kernels whose functions are called, for the same machine")
+	require.Equal(t, o.Library, other.Library)
+	require.Equal(t, o.Sources, other.Sources, "scripts are for both")
+
 	// Of a kernel that one job runs, objects are made for that job.
 	for jobs, want := range map[string][]string{
 		"steps":     {"megakernel.fatbin", "rows2/megakernel.fatbin"},
@@ -115,7 +122,7 @@ func TestCompileCaches(t *testing.T) {
 	// The source of a machine does not change what kernels are compiled to, nor does a header that they do not include;
 	// one that they include does.
 	cpu["machine/one.cc"] = append(cpu["machine/one.cc"], "// another\n"...)
-	other := compiled(t, c, build, cache, cpu)
+	other = compiled(t, c, build, cache, cpu)
 	require.Equal(t, 1, other.Made)
 	require.Equal(t, o.Sources, other.Sources)
 	require.NotEqual(t, o.Machine, other.Machine)
@@ -243,7 +250,7 @@ func TestCompileRefuses(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 
 	t.Setenv(CompilerVariable, "no-such-compiler")
-	_, err = Compile(t.Context(), build, t.TempDir(), nil, nil)
+	_, err = Compile(t.Context(), Options{Build: build, Cache: t.TempDir()})
 	var d *diag.Diagnostic
 	require.ErrorAs(t, err, &d)
 	require.Equal(t, codeNoCompiler.ID, d.Code)

@@ -44,7 +44,10 @@ type Options struct {
 	Shrink    int             // runs that one schedule may take to be cut down; 0: 64
 	Workers   int             // 0: as many as there are cores
 	Command   []string        // that starts a worker: it calls [Work] where [IsWorker] says so
-	Report    progress.Func
+	// Called: functions of kernels are called, and not inlined. The compiler takes a third of the time, runs have the
+	// same steps and results, and findings name functions without their callers.
+	Called bool
+	Report progress.Func
 }
 
 const defaultShrink = 64
@@ -123,7 +126,7 @@ func with(ctx context.Context, o Options, run func(e *explorer) error) (_ *Repor
 		return nil, diag.Errorf(codeJob, "--trace", "nothing would be compared with %s, which job %s alone does; want "+
 			"--job %s too, or no --job", o.Recording, gpuJob, gpuJob)
 	}
-	compiled := o.Jobs
+	compiled := o
 	if o.Recording != "" { // workers read it, too
 		facts, err := host.ReadFacts(o.Build)
 		if err != nil {
@@ -132,13 +135,13 @@ func with(ctx context.Context, o Options, run func(e *explorer) error) (_ *Repor
 		if _, err := readRecording(o.Recording, o.Build, facts); err != nil {
 			return nil, err
 		}
-		if len(compiled) == 0 {
+		if len(o.Jobs) == 0 {
 			for _, j := range withRecording(Jobs(facts), o.Recording) {
-				compiled = append(compiled, j.Name)
+				compiled.Jobs = append(compiled.Jobs, j.Name)
 			}
 		}
 	}
-	objects, err := Compile(ctx, o.Build, o.Cache, compiled, o.Report)
+	objects, err := Compile(ctx, compiled)
 	if err != nil {
 		return nil, err
 	}

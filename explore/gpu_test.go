@@ -54,6 +54,7 @@ func recordHere(args string) int {
 func recordOn(t *testing.T, build string, cpu map[string][]byte) string {
 	t.Helper()
 	c := needCompiler(t)
+	c.called = true
 	cache, err := compiler.CacheDir()
 	require.NoError(t, err)
 	objects, err := c.compile(t.Context(), build, cache, cpu, []string{gpuJob}, nil)
@@ -82,7 +83,7 @@ func compareWith(t *testing.T, build, file string) *Report {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	r, err := Explore(t.Context(), Options{Build: build, Cache: cache, Schedules: 1, Jobs: []string{gpuJob},
-		Recording: file, Workers: 1, Command: []string{exe}})
+		Recording: file, Workers: 1, Called: true, Command: []string{exe}})
 	require.NoError(t, err)
 	return r
 }

@@ -186,7 +186,7 @@ func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutate
 	for _, j := range b.jobs {
 		names = append(names, j.Name)
 	}
-	objects, err := Compile(ctx, copied, o.Cache, names, o.Report)
+	objects, err := Compile(ctx, Options{Build: copied, Cache: o.Cache, Jobs: names, Called: true, Report: o.Report})
 	if err != nil {
 		return nil, err
 	}

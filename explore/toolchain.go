@@ -22,6 +22,7 @@ type toolchain struct {
 	clang   bool
 
 	wanted func(source string) bool // which kernels of a build are compiled; nil: all
+	called bool                     // as Options
 }
 
 // findToolchain returns the compiler that CXX names, or else the first of those that machines have.
@@ -77,6 +78,9 @@ var (
 	kernelLink = []string{"-shared", "-Wl,-Bsymbolic", "-Wl,--build-id=sha1",
 		"-Wl,--wrap=memset,--wrap=memcpy,--wrap=memmove"}
 )
+
+// Called is the flag of kernels whose functions are called, and not inlined: [Options].Called.
+const Called = "-DAMK_CALLED=1"
 
 // libraryName is the soname of the machine, which kernels are linked with.
 const libraryName = "libamkcpu.so"

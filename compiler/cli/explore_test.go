@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler"
 	"amkc/explore"
 )
 
@@ -70,6 +71,18 @@ func TestExploreBuild(t *testing.T) {
 		require.NotZero(t, j.Choices)
 		require.NotZero(t, j.Values)
 	}
+	called := func() *explore.Report {
+		t.Helper()
+		cache, err := compiler.CacheDir()
+		require.NoError(t, err)
+		exe, err := os.Executable()
+		require.NoError(t, err)
+		r, err := explore.Explore(t.Context(), explore.Options{Build: dir, Cache: cache, Schedules: 2, Seed: 1,
+			Called: true, Jobs: []string{"text", "steps"}, Command: []string{exe, "explore", dir}})
+		require.NoError(t, err)
+		return r
+	}
+	require.Equal(t, right.Report, called(), "the same steps and results where functions are called")
 
 	header := filepath.Join(dir, "amk", "attention_fma.cuh")
 	text, err := os.ReadFile(header)
@@ -96,9 +109,16 @@ func TestExploreBuild(t *testing.T) {
 	f := wrong.Findings[0]
 	require.Equal(t, "race", f.Kind)
 	require.Contains(t, f.Sites[0].Frames[0].File, "amk/", "%+v", f)
-	code, _, stderr = amkc("explore", dir, "--replay", wrong.Scripts[0])
-	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "race: "+f.Message)
+	same := called().Findings[0]
+	require.Equal(t, f.Message, same.Message)
+	require.Greater(t, len(f.Sites[0].Frames), len(same.Sites[0].Frames), "with callers where functions are inlined")
+	script := filepath.Join(scripts, "called.json")
+	require.NoError(t, same.Script.Write(script))
+	for _, script := range []string{wrong.Scripts[0], script} {
+		code, _, stderr = amkc("explore", dir, "--replay", script)
+		require.Equal(t, 1, code)
+		require.Contains(t, stderr, "race: "+f.Message)
+	}
 
 	edited("    consumer_barrier();\n")
 	code, _, stderr = amkc("explore", dir, "--replay", wrong.Scripts[0])

@@ -69,7 +69,7 @@ func onCPUProgram(t *testing.T, source string, headers []string, defines ...stri
 	machine, err := onCPU()
 	require.NoError(t, err)
 	program, err := machine.CompileKernels(t.Context(), machine.cache, filepath.Join("testdata", source), headers,
-		defines...)
+		append(defines, explore.Called)...)
 	require.NoError(t, err)
 	return exec.Command(machine.load, program)
 }

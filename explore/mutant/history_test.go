@@ -31,7 +31,7 @@ func stalls(t *testing.T, dir string) (all []*explore.Found) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	r, err := explore.Explore(t.Context(), explore.Options{Build: dir, Cache: cache(t), Schedules: 3, Seed: 1,
-		Jobs: []string{"launch"}, Shrink: 1, Workers: runtime.NumCPU(), Command: []string{exe}})
+		Jobs: []string{"launch"}, Shrink: 1, Workers: runtime.NumCPU(), Called: true, Command: []string{exe}})
 	require.NoError(t, err)
 	for _, f := range r.Findings {
 		t.Log(f.Diagnostic())

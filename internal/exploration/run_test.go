@@ -111,12 +111,13 @@ func explored(ctx context.Context, o *Options, b Build, number int) (*Row, error
 // explore compiles what jobs of a build run, and runs them.
 func (o *Options) explore(ctx context.Context, dir string, jobs []string, number int) (*explore.Report,
 	*explore.Objects, error) {
-	objects, err := explore.Compile(ctx, dir, o.Cache, jobs, nil)
+	all := explore.Options{Build: dir, Cache: o.Cache, Schedules: o.Schedules, Seed: uint64(number * (o.Schedules - 1)),
+		Jobs: jobs, Workers: 1, Called: true, Command: o.Command}
+	objects, err := explore.Compile(ctx, all)
 	if err != nil {
 		return nil, nil, err
 	}
-	report, err := explore.Explore(ctx, explore.Options{Build: dir, Cache: o.Cache, Schedules: o.Schedules,
-		Seed: uint64(number * (o.Schedules - 1)), Jobs: jobs, Workers: 1, Command: o.Command})
+	report, err := explore.Explore(ctx, all)
 	return report, objects, err
 }
 
