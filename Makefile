@@ -69,16 +69,16 @@ test-python:
 
 # Variants are proved concurrently, in memory that is used again: look for data races in that. Needs a C compiler.
 race:
-	$(GO) test -race ./validate -run 'Variant|Budget|Bodies|Delta|Program'
+	$(GO) test -race -vet=off ./validate -run 'Variant|Budget|Bodies|Delta|Program'
 
 # The kernels of small builds of all forms on the CPU, in adversarial orders; needs a C++ compiler. What is compiled is
-# kept in the cache of amkc. Builds whose products are exact are compared with the reference VM to the bit. explore-long
-# has 50 times as many schedules, a build of each model for each architecture in each dtype, and all exact ones: hours on
-# two cores. PIECE=2/8 explores every eighth build alone, on whatever machine and whenever there is time. REPORT=1 writes
-# docs/results/explore.md.
-EXPLORATION := CGO_ENABLED=0 go test -trimpath -vet=off ./internal/exploration -count 1 -v -run
+# kept in the cache of amkc, and go test reuses results where nothing has changed (scripts/in_memory.sh). Builds whose
+# products are exact are compared with the reference VM to the bit. explore-long has 50 times as many schedules, a build
+# of each model for each architecture in each dtype, and all exact ones: hours on two cores. PIECE=2/8 explores every
+# eighth build alone, on whatever machine and whenever there is time. REPORT=1 writes docs/results/explore.md.
+EXPLORATION := CGO_ENABLED=0 go test -trimpath -vet=off ./internal/exploration -v -run
 explore:
-	$(EXPLORATION) 'Table|Exact(Finds|$$)|TestDraws$$' -timeout 60m -schedules 2 -draws 3 -first-draw 35 \
+	@scripts/in_memory.sh env AMKC_EXPLORE=1 $(EXPLORATION) 'Table|Exact(Finds|$$)|TestDraws$$' -timeout 60m \
 		$(if $(REPORT),-report $(CURDIR)/docs/results)
 
 # Builds of random fields, each body of package kernel in its turn, held to the reference VM on the CPU; and wrong
@@ -236,11 +236,12 @@ mutants:
 		-report $(CURDIR)/docs/results $(FLAGS)
 
 # Compile the emitted CUDA of small models, warnings as errors: for sm_80 and sm_90a; with KERNELS=all for every
-# architecture that amkc supports, and more cases. What nvcc makes is kept in the cache of amkc.
+# architecture that amkc supports, and more cases. What nvcc makes is kept in the cache of amkc, and go test reuses the
+# result where nothing has changed.
 KERNELS ?= gate
 kernels: $(MODULES) cuda
-	CUDA_HOME=$${CUDA_HOME:-$(CURDIR)/.cuda/nvidia/cu13} CGO_ENABLED=0 go test -trimpath -vet=off ./internal/kernels \
-		-run Kernels -count 1 -v -timeout 4h -compile $(KERNELS)
+	@CUDA_HOME=$${CUDA_HOME:-$(CURDIR)/.cuda/nvidia/cu13} scripts/in_memory.sh env AMKC_KERNELS=$(KERNELS) \
+		CGO_ENABLED=0 go test -trimpath -vet=off ./internal/kernels -run Kernels -v -timeout 4h
 
 # On a machine with a GPU, nvcc, PyTorch and transformers: what docs/results has of this GPU; FLAGS='--budget 1200'.
 results:

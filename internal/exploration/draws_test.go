@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	draws     = flag.Int("draws", 0, "draw `N` builds, with a body each in its turn")
+	draws     = flag.Int("draws", 0, "draw `N` builds, with a body each in its turn; 0: none, and 3 in the gate")
 	firstDraw = flag.Int("first-draw", 0, "begin with the draw of this number")
 	seed      = flag.Uint64("seed", 1, "that draws follow from")
 	shrinking = flag.Int("shrink", 12, "builds by which a draw that fails is made plainer")
@@ -303,14 +303,15 @@ func plainer(d *draw, most int, fails func(d *draw) bool) *draw {
 
 // Programs of random fields compute on the CPU what the reference VM makes of the patterns of their bodies.
 func TestDraws(t *testing.T) {
-	if *draws == 0 {
+	n, first := inGate(draws, 3), inGate(firstDraw, 35)
+	if n == 0 {
 		t.Skip("make explore runs it")
 	}
 	o, before := exactOptions(t), children(t)
-	failed := make([]error, *draws)
-	require.NoError(t, objects.SideBySide(*draws, atOnce, func(i int) error {
+	failed := make([]error, n)
+	require.NoError(t, objects.SideBySide(n, atOnce, func(i int) error {
 		dir := t.TempDir()
-		d, e, err := emit(t, *firstDraw+i, dir)
+		d, e, err := emit(t, first+i, dir)
 		if err == nil {
 			err = e.run(t, o)
 		}
@@ -335,7 +336,7 @@ func TestDraws(t *testing.T) {
 		failed[i] = fmt.Errorf("body %s: %s\n    %w", d.body, least, err)
 		return nil
 	}))
-	fmt.Printf("%d draws from seed %d, %.0f s of processor time\n", *draws, *seed, children(t)-before)
+	fmt.Printf("%d draws from seed %d, %.0f s of processor time\n", n, *seed, children(t)-before)
 	require.NoError(t, errors.Join(failed...))
 }
 

@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -24,7 +23,9 @@ import (
 	"amkc/passes"
 )
 
-var compile = flag.String("compile", "", "give nvcc the cases of `gate`, or of all; none: no nvcc is run")
+// compiled says which cases nvcc gets: those of the gate, all, or none. It is a variable and not a flag, so that go
+// test reuses the result where nothing has changed.
+func compiled() string { return os.Getenv("AMKC_KERNELS") }
 
 const models = "../../testdata/models"
 
@@ -32,15 +33,15 @@ const models = "../../testdata/models"
 var refused = diag.Lookup("AMK5110")
 
 func TestKernels(t *testing.T) {
-	if *compile == "" {
+	if compiled() == "" {
 		t.Skip("make kernels runs it")
 	}
-	require.Contains(t, []string{"gate", "all"}, *compile)
+	require.Contains(t, []string{"gate", "all"}, compiled())
 	cache, err := compiler.CacheDir()
 	require.NoError(t, err)
 	nvcc, err := findNVCC(t.Context())
 	require.NoError(t, err)
-	all := selected(*compile == "all")
+	all := selected(compiled() == "all")
 	var mu sync.Mutex
 	made := 0
 	require.NoError(t, objects.SideBySide(len(all), runtime.NumCPU(), func(i int) error {
@@ -141,7 +142,7 @@ func (n *nvccTool) compile(ctx context.Context, of []kernelCase, i int, dir, cac
 		switch {
 		case *c == parts && source == "measure.cu":
 			flags = append(flags, "-DAMK_PARTS=1")
-		case source == "megakernel.cu" && *compile != "all" && !slices.Contains(sources, "measure.cu"):
+		case source == "megakernel.cu" && compiled() != "all" && !slices.Contains(sources, "measure.cu"):
 			flags = append(flags, "-DAMK_LEAN=2") // amk_decode alone
 		}
 		key := objects.Digest(objects.Included(files, source), n.version, source, strings.Join(flags, " "))
@@ -188,7 +189,7 @@ func sourcesOf(of []kernelCase, i int) []string {
 	}
 	first := func(same func(b kernelCase) bool) bool { return !slices.ContainsFunc(before, same) }
 	out := []string{"megakernel.cu"}
-	measured := *compile == "all" || slices.Contains(streams, c.config)
+	measured := compiled() == "all" || slices.Contains(streams, c.config)
 	if first(func(b kernelCase) bool { return b.target == c.target }) ||
 		measured && first(func(b kernelCase) bool { return b.config == c.config }) {
 		out = append(out, "measure.cu")
@@ -199,7 +200,7 @@ func sourcesOf(of []kernelCase, i int) []string {
 	}) {
 		out = append(out, "reference.cu")
 	}
-	if c.prompt || c.longPrompt && *compile == "all" {
+	if c.prompt || c.longPrompt && compiled() == "all" {
 		out = append(out, "prompt.cu")
 	}
 	return out
