@@ -91,8 +91,8 @@ func knobsOf(dir string) map[string]json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	p, _ := ir.ParseJSON(text, dir)
-	if p == nil {
+	p, err := ir.Load(text, dir)
+	if err != nil {
 		return nil
 	}
 	out := map[string]json.RawMessage{}
