@@ -297,8 +297,8 @@ func toolBuild(ctx context.Context, dir string, o *BuildOptions, arch string, so
 	switch {
 	case nvcc == "":
 		missing.Add(diag.Warningf(codeNoTool, o.OutDir,
-			"no nvcc here, so the kernels are not compiled; finish with: make -C %s (nvcc on PATH, or make cuda "+
-				"for a local one)", o.OutDir))
+			"no nvcc here, so the kernels are not compiled; finish with: make -C %s, with nvcc on PATH or "+
+				"NVCC=/path/to/nvcc (make cuda in amkc's source tree fetches one)", o.OutDir))
 	case noCXX != nil:
 		missing.Add(diag.Warningf(codeNoTool, o.OutDir,
 			"no g++ here, which nvcc needs, so the kernels are not compiled; finish with: make -C %s", o.OutDir))
