@@ -198,8 +198,8 @@ func summary(dir string, b *compiler.Build, formats passes.WeightFormats, p *cos
 		}
 		has, next = "sources, weights, kernels and executable",
 			fmt.Sprintf("%s %s, on a machine with this GPU", shellWord(executable), verb)
-	case kernels:
-		has += ", kernels"
+	case kernels: // amkc itself can run them
+		has, next = has+", kernels", fmt.Sprintf("amkc chat %s, on a machine with this GPU", shellWord(dir))
 	case launcher:
 		has += ", executable"
 	}
