@@ -115,8 +115,20 @@ func (c *call) verbNames() []string {
 }
 
 func (c *call) unknownVerb(word string) error {
-	return c.usage("there is no verb and no directory %s; %s", typedWord(word),
-		diag.Guess(word, c.verbNames(), "amkc help lists the verbs"))
+	return c.usage("there is no verb and no directory %s; %s", typedWord(word), guessVerb(word, c.verbNames()))
+}
+
+// guessVerb returns a hint for a word that is not a verb. It may be near the last word of one below another.
+func guessVerb(word string, known []string) string {
+	if len(diag.Nearest(word, known)) == 0 {
+		for _, name := range known {
+			if _, last, lower := strings.Cut(name, " "); lower && len(diag.Nearest(word, []string{last})) > 0 {
+				word = name
+				break
+			}
+		}
+	}
+	return diag.Guess(word, known, "amkc help lists the verbs")
 }
 
 // title is how messages call the verb: `amkc run`, and plain `amkc` for compiling.

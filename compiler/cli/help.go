@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-
-	"amkc/ir/diag"
 )
 
 // helpWidth is the width of a terminal that nobody has widened.
@@ -38,8 +36,7 @@ func helpVerb() verb {
 			v, rest, ok := findVerb(args)
 			if !ok || len(rest) > 0 {
 				word := strings.Join(args, " ")
-				return c.usage("there is no verb %s; %s", typedWord(word),
-					diag.Guess(word, verbNames(), "amkc help lists the verbs"))
+				return c.usage("there is no verb %s; %s", typedWord(word), guessVerb(word, verbNames()))
 			}
 			other := &call{verb: v, stdout: c.stdout, stderr: c.stderr}
 			other.defineFlags()
