@@ -201,6 +201,12 @@ class KubernetesTest(Engine):
         with self.assertRaises(kubernetes_validate.ValidationError):
             kubernetes_validate.validate(pod, "1.37", strict=True)
 
+    def test_the_deployment_of_a_server(self):
+        with open(os.path.join(ROOT, "deploy/kubernetes.json"), encoding="utf-8") as file:
+            deployment = json.load(file)
+        for version in ("1.34", "1.37"):
+            kubernetes_validate.validate(deployment, version, strict=True)
+
     def test_the_pods(self):
         os.mkdir(self.path("bin"))
         with open(self.path("bin/kubectl"), "w", encoding="utf-8") as file:
