@@ -12,14 +12,14 @@ import (
 
 // 32 clients at a time, some of which go away or send invalid requests, of an engine of one sequence and of one of
 // four: every answer is the one that the request has alone, nothing is lost, and nothing is left over. AMKC_LONG sends
-// a thousand requests.
+// two thousand requests, with longer prompts.
 func TestManyClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
 	plan := clients.Plan{Requests: 48, Clients: 32, Seed: 9, Prompt: 7, Tokens: 7}
 	if os.Getenv("AMKC_LONG") != "" {
-		plan.Requests = 1000
+		plan.Requests, plan.Prompt = 2000, 60
 	}
 	want, err := clients.Alone(t.Context(), serve(t, NewSingle(newVM(t), limits, 4)).url, plan)
 	require.NoError(t, err)

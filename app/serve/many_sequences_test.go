@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/compiler"
-	"amkc/ir"
 	"amkc/refvm"
 	"amkc/text/sampling"
 )
@@ -30,8 +29,7 @@ type vmSlot struct {
 
 // newBatch compiles the fixture for passes of n sequences.
 func newBatch(t testing.TB, sequences int) *vmBatch {
-	l, err := compiler.RunPasses(compiler.Options{Model: fixture, Target: ir.FindTarget("h200"), MaxSeq: maxSeq,
-		Pass: ir.PassOf(sequences, 1)})
+	l, err := compiler.RunPasses(options(sequences))
 	require.NoError(t, err)
 	s, err := refvm.NewSession(l.Program, l.Weights, refvm.Options{})
 	require.NoError(t, err)

@@ -52,9 +52,18 @@ const maxSeq = 192
 var limits = Limits{Vocab: vocab, MaxSeq: maxSeq, Hidden: 256}
 
 // compiled is the fixture after the passes. Its weights may be read again and again.
-var compiled = sync.OnceValues(func() (*compiler.Scheduled, error) {
-	return compiler.RunPasses(compiler.Options{Model: fixture, Target: ir.FindTarget("h200"), MaxSeq: maxSeq})
-})
+var compiled = sync.OnceValues(func() (*compiler.Scheduled, error) { return compiler.RunPasses(options(1)) })
+
+// options compile the fixture for passes of a number of sequences. The default number of splits follows from that, and
+// logits of programs that differ in it differ in last bits.
+func options(sequences int) compiler.Options {
+	o := compiler.Options{Model: fixture, Target: ir.FindTarget("h200"), MaxSeq: maxSeq, Config: ir.ScheduleConfig{
+		Tiling: map[string]map[string]int{"attention": {"split_from": 0, "max_splits": 4}}}}
+	if sequences > 1 {
+		o.Pass = ir.PassOf(sequences, 1)
+	}
+	return o
+}
 
 func newVM(t testing.TB) *vm {
 	l, err := compiled()

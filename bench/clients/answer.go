@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,7 @@ import (
 
 // An Answer is what has to be the same.
 type Answer struct {
-	Text     string // of all choices; of an embedding its numbers
+	Text     string // of all choices, calls of tools included; of an embedding its numbers
 	Finish   string
 	LogProbs string // of the tokens and of the likeliest ones, if they were asked for
 }
@@ -34,7 +35,7 @@ type message struct {
 	Choices []struct {
 		Index          int
 		Text           string
-		Message, Delta struct{ Content string }
+		Message, Delta said
 		Finish         *string `json:"finish_reason"`
 		LogProbs       *struct {
 			Tokens  []json.Number     `json:"token_logprobs"` // of completions
@@ -55,8 +56,56 @@ type message struct {
 		}
 	}
 	Response struct{ Status string }
-	Content  []struct{ Text string }
+	Content  []block
+	Block    block  `json:"content_block"`
 	Stop     string `json:"stop_reason"`
+}
+
+// said is a part of a chat.
+type said struct {
+	Content string
+	Calls   []struct {
+		Function struct{ Name, Arguments string }
+	} `json:"tool_calls"`
+}
+
+// text is what it says: calls by their names and arguments, as they stand in the answer.
+func (s said) text() string {
+	text := s.Content
+	for _, c := range s.Calls {
+		text += callMark + c.Function.Name + c.Function.Arguments
+		if c.Function.Name == "" { // of a delta that continues a call
+			text = s.Content + c.Function.Arguments
+		}
+	}
+	return text
+}
+
+// callMark is put before each call.
+const callMark = "\x01"
+
+// A block is one of messages, or the beginning of one, which has no input yet.
+type block struct {
+	Type, Text, Name string
+	Input            json.RawMessage
+}
+
+func (b block) text() (string, error) {
+	if b.Type != "tool_use" {
+		return b.Text, nil
+	}
+	input, err := compact(string(b.Input))
+	return callMark + b.Name + input, err
+}
+
+// compact is an object without spaces, and nothing where it is empty: a stream begins with that.
+func compact(object string) (string, error) {
+	var b bytes.Buffer
+	if object == "{}" {
+		return "", nil
+	}
+	err := json.Compact(&b, []byte(object))
+	return b.String(), err
 }
 
 // A token is one of a response, with the likeliest ones in its place.
@@ -92,7 +141,7 @@ func (all *answering) add(m message) error {
 		if err != nil {
 			return err
 		}
-		a.Text += c.Text + c.Message.Content + c.Delta.Content
+		a.Text += c.Text + c.Message.text() + c.Delta.text()
 		if c.Finish != nil {
 			a.Finish = *c.Finish
 		}
@@ -120,8 +169,12 @@ func (all *answering) add(m message) error {
 			tokens = append(tokens, part.LogProbs...)
 		}
 	}
-	for _, block := range m.Content {
-		text += block.Text
+	for _, b := range append(m.Content, m.Block) {
+		part, err := b.text()
+		if err != nil {
+			return err
+		}
+		text += part
 	}
 	switch m.Type {
 	case "response.output_text.delta":
@@ -131,13 +184,16 @@ func (all *answering) add(m message) error {
 		}
 	case "content_block_delta", "message_delta":
 		var delta struct {
-			Text string
-			Stop string `json:"stop_reason"`
+			Text  string
+			Input string `json:"partial_json"`
+			Stop  string `json:"stop_reason"`
 		}
 		if err := json.Unmarshal(m.Delta, &delta); err != nil {
 			return err
 		}
-		text, status = delta.Text, delta.Stop
+		if text, status = delta.Text, delta.Stop; json.Valid([]byte(delta.Input)) {
+			text, _ = compact(delta.Input) // but of a call that was cut, which is {} in a whole answer
+		}
 	case "response.completed", "response.incomplete":
 		status = m.Response.Status
 	}
@@ -276,7 +332,8 @@ func counted(ctx context.Context, url string) (c counts, err error) {
 // Held is what a process holds, with a server in it.
 type Held struct {
 	Goroutines int   `json:"goroutines"`
-	Heap       int64 `json:"heap"` // bytes that are reachable
+	Heap       int64 `json:"heap"`       // bytes that are reachable
+	Files      int   `json:"open_files"` // connections included; 0 where /proc does not say
 }
 
 // Hold takes stock.
@@ -285,7 +342,8 @@ func Hold() Held {
 	runtime.GC() // what pools have let go at the first
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return Held{runtime.NumGoroutine(), int64(m.HeapAlloc)}
+	files, _ := infile.List("/proc/self/fd")
+	return Held{runtime.NumGoroutine(), int64(m.HeapAlloc), len(files)}
 }
 
 // mostGrowth is by how much the heap may differ, in bytes: a kB for each of a thousand requests, or what is made late.
@@ -299,6 +357,8 @@ func (since Held) Left() (now Held, left string) {
 		switch {
 		case now.Goroutines > since.Goroutines:
 			left = fmt.Sprintf("there are %d goroutines, and were %d", now.Goroutines, since.Goroutines)
+		case now.Files > since.Files:
+			left = fmt.Sprintf("there are %d open files, and were %d", now.Files, since.Files)
 		case now.Heap > since.Heap+mostGrowth:
 			left = fmt.Sprintf("the heap has grown from %d to %d bytes", since.Heap, now.Heap)
 		}

@@ -21,6 +21,7 @@ type client struct {
 
 	answered, cancelled, bad, busy, differing int
 	difference                                string
+	first, whole                              []time.Duration // of those answered, with waits for room in the queue
 }
 
 const (
@@ -46,7 +47,7 @@ func (q question) body(stream bool) string {
 
 // Kinds of questions, and how many there are.
 const (
-	kinds     = 14
+	kinds     = 17
 	questions = 3 * kinds
 )
 
@@ -103,6 +104,14 @@ func (p Plan) question(i int) question {
 		return question{messages, fields}
 	case formKind:
 		return question{chats, chat + formed(i/kinds)}
+	case toolKind:
+		return question{chats, chat + formed(i/kinds) + `, "tools": [{"type": "function", "function": ` +
+			`{"name": "f", "strict": true, "parameters": ` + toolSchema + `}}]`}
+	case 15:
+		return question{messages, chat + `, "temperature": 0.9, "seed": 14, "tools": [{"name": "f", ` +
+			`"input_schema": ` + toolSchema + `}], "tool_choice": {"type": "any"}`}
+	case 16:
+		return question{chats, chat + `, "temperature": 1.5, "seed": 15, "stop": ["e", "in", "\n"]`}
 	default:
 		fields += `, "temperature": 0.8, "seed": 5`
 	}
@@ -113,11 +122,17 @@ func (p Plan) question(i int) question {
 var mistakes = map[string][]string{
 	completions: {`{}`, `{"prompt": {}}`, `{"prompt": [-1]}`, `{"prompt": [5], "max_tokens": -1}`,
 		`{"prompt": [5], "temperature": "warm"}`, `{"prompt": [5], "no_such_field": 1}`},
-	chats:      {`{}`, `{"messages": []}`, `{"messages": [{"role": "user", "content": "a"}], "n": 0}`},
+	chats: {`{}`, `{"messages": []}`, `{"messages": [{"role": "user", "content": "` + large + `"}]}`,
+		`{"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "json_schema", "json_schema": ` +
+			`{"name": "a", "schema": {"type": "none"}}}}`,
+		`{"messages": [{"role": "user", "content": "a"}], "n": 0}`},
 	responses:  {`{}`, `{"input": [{"role": "nobody", "content": "a"}]}`, `{"input": "a", "conversation": "b"}`},
 	messages:   {`{}`, `{"max_tokens": 1, "messages": []}`, `{"messages": [{"role": "user", "content": "a"}]}`},
 	embeddings: {`{}`, `{"input": 1.5}`, `{"input": [5], "dimensions": 0}`, `{"input": [5], "temperature": 1}`},
 }
+
+// large is a text that no context has room for, of half a megabyte.
+var large = strings.Repeat("word ", 100_000)
 
 // Kinds of requests, of ten.
 const (
@@ -144,7 +159,9 @@ func (c *client) ask(ctx context.Context) error {
 	if kind == leaving && c.rng.IntN(2) == 0 {
 		time.AfterFunc(time.Duration(c.rng.IntN(2000))*time.Microsecond, leave)
 	}
+	begun := time.Now()
 	r, err := c.send(ctx, q.path, body)
+	first := time.Since(begun)
 	if kind == leaving && (err == nil && r.StatusCode == http.StatusOK || errors.Is(err, context.Canceled)) {
 		c.cancelled++
 		if err == nil { // after a part of the answer
@@ -171,6 +188,7 @@ func (c *client) ask(ctx context.Context) error {
 		return fmt.Errorf("%s %s: %w", q.path, body, err)
 	}
 	c.answered++
+	c.first, c.whole = append(c.first, first), append(c.whole, time.Since(begun))
 	if want := c.want[i]; got != want {
 		c.differing++
 		if c.difference == "" {

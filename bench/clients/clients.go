@@ -34,8 +34,25 @@ type Report struct {
 	Busy       int            `json:"busy"`       // refusals as the queue was full; the client tries again
 	Differing  int            `json:"differing"`  // of the answered ones
 	Difference string         `json:"difference"` // the first one, or empty
+	First      Times          `json:"first_ms"`   // up to the first byte of an answer, and up to its last one, with
+	Whole      Times          `json:"whole_ms"`   // waits for room in the queue
 	Statuses   map[string]int `json:"statuses"`   // as the server has counted them
 	Findings   []string       `json:"findings"`   // what is not as it should be
+}
+
+// Times are in ms.
+type Times struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+}
+
+func timesOf(all []time.Duration) Times {
+	if len(all) == 0 {
+		return Times{}
+	}
+	slices.Sort(all)
+	at := func(n int) float64 { return float64(all[min(len(all)-1, len(all)*n/100)].Microseconds()) / 1000 }
+	return Times{at(50), at(99)}
 }
 
 // Alone asks everything that a plan may ask, one after the other: what the answers have to be. One that has to have a
@@ -52,8 +69,12 @@ func Alone(ctx context.Context, url string, p Plan) ([]Answer, error) {
 			return nil, err
 		}
 		want[i], err = read(r.Body, q.path, false)
-		if err == nil && i%kinds == formKind {
+		switch {
+		case err != nil:
+		case i%kinds == formKind:
 			err = checkForm(want[i])
+		case i%kinds == toolKind:
+			err = checkCall(want[i])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", q.path, q.body(false), err)
@@ -93,7 +114,9 @@ func Ask(ctx context.Context, url string, p Plan, want []Answer) (*Report, error
 	default:
 	}
 	r := &Report{Requests: p.Requests, Clients: p.Clients}
+	var first, whole []time.Duration
 	for _, c := range all {
+		first, whole = append(first, c.first...), append(whole, c.whole...)
 		r.Answered += c.answered
 		r.Cancelled += c.cancelled
 		r.Bad += c.bad
@@ -102,6 +125,7 @@ func Ask(ctx context.Context, url string, p Plan, want []Answer) (*Report, error
 			r.Difference = c.difference
 		}
 	}
+	r.First, r.Whole = timesOf(first), timesOf(whole)
 	return r, r.judge(ctx, url, before)
 }
 

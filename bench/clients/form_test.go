@@ -2,6 +2,7 @@ package clients
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,7 +36,7 @@ func TestQuestions(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(q.body(stream)), &fields), q.body(stream))
 			require.False(t, seen[q.path+q.body(stream)], q.body(stream))
 			seen[q.path+q.body(stream)] = true
-			if _, formed := fields["response_format"]; !stream && formed {
+			if _, formed := fields["response_format"]; !stream && formed && i%kinds != toolKind {
 				require.Equal(t, formKind, i%kinds)
 				temperatures = append(temperatures, fields["temperature"])
 				require.Equal(t, fields["temperature"] != 0., fields["seed"] != nil, q.fields)
@@ -43,4 +44,56 @@ func TestQuestions(t *testing.T) {
 		}
 	}
 	require.Equal(t, []any{0., 0.9, 1.2}, temperatures)
+}
+
+func TestCheckCall(t *testing.T) {
+	for _, a := range []Answer{{Text: "\x01f" + `{"a": 1}`, Finish: "tool_calls"},
+		{Text: `{"a": 2, "b": "x"}`, Finish: "stop"},
+		{Text: "\x01f" + `{"a":2}` + "\x01f" + `{"a":1}`, Finish: "tool_use"}, {Text: "<tool", Finish: "length"}} {
+		require.NoError(t, checkCall(a), a)
+	}
+	for _, a := range []Answer{{Text: `{"a": 3}`, Finish: "stop"}, {Text: "\x01g" + `{"a": 1}`, Finish: "tool_calls"},
+		{Text: "\x01f" + `{"a": 3}`, Finish: "tool_calls"}, {Text: "", Finish: "tool_calls"},
+		{Text: "\x01f" + `{"a": 1, "b": 1}`, Finish: "tool_use"}} {
+		require.Error(t, checkCall(a), a)
+	}
+}
+
+// A call is the same whole and in a stream, of chats and of messages.
+func TestCalls(t *testing.T) {
+	want := Answer{Text: "So.\x01f" + `{"a":1}`}
+	for _, c := range []struct {
+		path, finish, body string
+		stream             bool
+	}{
+		{chats, "tool_calls", `{"choices": [{"message": {"content": "So.", "tool_calls": [{"id": "7", "function":
+			{"name": "f", "arguments": "{\"a\":1}"}}]}, "finish_reason": "tool_calls"}]}`, false},
+		{chats, "tool_calls", `data: {"choices": [{"delta": {"content": "So."}}]}
+
+data: {"choices": [{"delta": {"tool_calls": [{"id": "8", "function": {"name": "f", "arguments": ""}}]}}]}
+
+data: {"choices": [{"delta": {"tool_calls": [{"function": {"arguments": "{\"a\":1}"}}]}}]}
+
+data: {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}
+
+data: [DONE]
+
+`, true},
+		{messages, "tool_use", `{"content": [{"type": "text", "text": "So."}, {"type": "tool_use", "name": "f",
+			"input": {"a": 1}}], "stop_reason": "tool_use"}`, false},
+		{messages, "tool_use", `data: {"type": "content_block_delta", "delta": {"text": "So."}}
+
+data: {"type": "content_block_start", "content_block": {"type": "tool_use", "name": "f", "input": {}}}
+
+data: {"type": "content_block_delta", "delta": {"partial_json": "{\"a\": 1}"}}
+
+data: {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
+
+`, true},
+	} {
+		want.Finish = c.finish
+		got, err := read(strings.NewReader(c.body), c.path, c.stream)
+		require.NoError(t, err, c.body)
+		require.Equal(t, want, got, c.body)
+	}
 }

@@ -31,8 +31,10 @@ type clientsResult struct {
 	Passed    bool         `json:"passed"`
 }
 
-// plainTemplate makes a prompt of what messages say, for builds of any model.
-const plainTemplate = "{% for m in messages %}{{ m.content }}{% endfor %}"
+// plainTemplate makes a prompt of what messages say, and of the names of tools, for builds of any model.
+const plainTemplate = "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}" +
+	"{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}" +
+	"{% endfor %}"
 
 // leastIDs are those that the requests of a plan name.
 const leastIDs = 1024
