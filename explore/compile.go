@@ -102,8 +102,8 @@ const (
 	// Waits look at once whether the host has ended the launch. Those of the others do every 65,536 polls, which no run
 	// on a CPU has.
 	eagerDir = "eager"
-	// Objects with the ceiling too, a second kernel as long as the first, and with the traced kernel, a third one. Each
-	// job runs the same object, whichever jobs a build is compiled for.
+	// Objects with the ceiling too, a second kernel as long as the first, and with the traced kernel alone. Each job runs
+	// the same object, whichever jobs a build is compiled for.
 	measuredDir = "measured"
 	tracedDir   = "traced"
 )
@@ -116,6 +116,13 @@ const (
 	lean      = "-DAMK_LEAN=2"
 	notTraced = "-DAMK_LEAN=1"
 )
+
+// tracedAlone leaves the bodies of the other kernels in functions that nobody calls. Package host asks for amk_decode;
+// a launch of it would end the process.
+var tracedAlone = []string{
+	"-Damk_decode(launch)=amk_decode(launch) { __builtin_trap(); } static inline void amk_no_decode(launch)",
+	"-Damk_ceiling(launch)=amk_ceiling(launch); static inline void amk_no_ceiling(launch)",
+}
 
 // kernelSources are what of a build is compiled for jobs; none: all that it has.
 func kernelSources(facts *host.Facts, jobs []string) []kernelSource {
@@ -139,11 +146,11 @@ func kernelSources(facts *host.Facts, jobs []string) []kernelSource {
 	}
 	add("", "", host.FatbinFile, no(abortJob, measureJob, referenceJob, gpuJob), lean)
 	add(measuredDir, "", host.FatbinFile, is(measureJob), notTraced)
-	add(tracedDir, "", host.FatbinFile, is(referenceJob, gpuJob))
+	add(tracedDir, "", host.FatbinFile, is(referenceJob, gpuJob), tracedAlone...)
 	for _, p := range facts.Passes {
 		add("", p.Dir(), host.FatbinFile, no(measureJob, gpuJob), lean)
 		add(measuredDir, p.Dir(), host.FatbinFile, is(measureJob), notTraced)
-		add(tracedDir, p.Dir(), host.FatbinFile, is(gpuJob))
+		add(tracedDir, p.Dir(), host.FatbinFile, is(gpuJob), tracedAlone...)
 	}
 	if facts.Prompt > 0 {
 		add("", "", host.PromptFile, no())
