@@ -1,8 +1,7 @@
-// Package cost turns bytes, exchanges and ring into a predicted time for a target: what a step of a program should
-// take on a GPU, and where the time should go, from the program and a handful of constants. docs/cost-model.md has
-// the formulae and holds them to what was measured.
+// Package cost predicts how long a step, a pass or a prompt of a program takes on a target, and on what the time is
+// spent, from the bytes, the exchanges and the ring of the program and a few constants. docs/cost-model.md has the
+// formulae and compares them with measurements.
 //
-// A prediction is not a measurement, and says so. The package runs nothing, imports ir and ir/diag alone, and takes
-// programs that ir.Check accepts; what it cannot judge it refuses with a diagnostic. The same program gives the same
-// numbers.
+// Predictions are labelled as such and never presented as measurements. The package runs nothing. It takes programs
+// that ir.Check accepts, refuses with a diagnostic what it cannot predict, and is deterministic.
 package cost

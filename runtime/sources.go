@@ -1,6 +1,6 @@
-// Package runtime holds the hand-written code that is copied into every build: the device runtime, the Go packages of
-// the launcher, and what C and Python need to use a build. It exposes their sources and has no other code; it imports
-// the standard library, and text and app, which hold the rest of a launcher.
+// Package runtime contains the hand-written code that is copied into every build: the device runtime, the Go packages
+// of the launcher, and the C and Python files with which other programs use a build. It exposes their sources and has
+// no other code; it imports the standard library, and text and app, which contain the other packages of a launcher.
 package runtime
 
 import (

@@ -1,31 +1,33 @@
-// Package validate proves that a scheduled program can neither deadlock nor race, and touches no memory that it should
-// not, or rejects it with coded diagnostics that name task, buffer, range and the missing edge.
+// Package validate proves that a scheduled program cannot deadlock, has no data race and accesses no memory outside its
+// buffers. A program that it cannot prove is rejected, with coded diagnostics that name the task, the buffer, the range
+// and the missing edge.
 //
-// It assumes nothing of a program but the types of package ir, never panics, and has no size above which it checks
-// less: what would exceed a stated budget is refused with a code of its own. It is an independent oracle: it imports
-// the standard library, amkc/ir with diag and op, and amkc/validate/views, and must not import any other package of
-// amkc.
+// It requires nothing of a program but the types of package ir, and it never panics. Large programs are checked as
+// strictly as small ones: one that would exceed a stated budget is refused with a code of its own. The package is an
+// independent oracle: it imports the standard library, amkc/ir with diag and op, and amkc/validate/views, and must not
+// import any other package of amkc.
 //
-// A Proof (proof.go) is one unrolled variant, what the rules have derived of it, and the list of rules in order:
+// A Proof (proof.go) is one unrolled variant, the facts that the rules have derived about it, and the ordered list of
+// rules:
 //
 //	structure.go     indices, names, intervals, SMs      backend.go         opcodes that the backend implements
 //	params.go        parameters and their ranges         buffers.go         dtypes, layouts, kinds, pages
 //	operands.go      views inside buffers                shapes.go          operands of an op agree, and their types
-//	locations.go     which memory a view touches         alias.go           operands of one op that overlap
+//	locations.go     which memory a view accesses        alias.go           operands of one op that overlap
 //	counters.go      thresholds, realisation, scope      deadlock.go        a legal order exists
 //	segments.go      pieces that no view cuts in two     single_write.go    flagged words are written once
 //	order.go         the relations hb and fb             memory.go          the walk over memory that uses them
 //	symbolic.go      views that depend on pos            output.go          every output element is written
-//	onchip.go        owners and capacity                 indices.go         rows of tables that a step computes
+//	onchip.go        owners and capacity                 indices.go         table rows that a step computes
 //
-// The walk keeps who wrote and who read each segment (readers.go), and what a task has seen of exchange words
-// (observed_words.go). races.go and findings.go word what it finds, with the help of reachability.go.
+// The walk records the writers and the readers of each segment (readers.go), and the exchange words that a task has
+// observed (observed_words.go). races.go and findings.go report the results, with the help of reachability.go.
 //
-// Three files are there for speed alone, and say why they change no verdict: bodies.go (tasks that do the same are
-// looked at once), shared_readers.go (a vector that all SMs read), delta.go (clocks that differ in little).
+// Three files are optimisations, and explain why they change no verdict: bodies.go (equal tasks are checked once),
+// shared_readers.go (a vector that all SMs read), delta.go (clocks that differ little).
 //
-// step.go, appends.go and variants.go add what holds between steps and between the variants of a Program, target.go
-// what its target has.
+// step.go, appends.go and variants.go check what must hold between steps and between the variants of a Program, and
+// target.go the limits of its target.
 package validate
 
 import (

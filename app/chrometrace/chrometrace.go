@@ -1,8 +1,8 @@
 // Package chrometrace writes timelines in the JSON form of Chrome's trace event format, which https://ui.perfetto.dev
-// and chrome://tracing open: {"traceEvents": [...]}, one event a line.
+// and chrome://tracing open: {"traceEvents": [...]}, one event per line.
 //
-// The package is copied into every emitted launcher. It imports the standard library only, and must not know what is
-// on a timeline.
+// The package is copied into every emitted launcher. It imports the standard library only, and must not depend on what
+// the events mean.
 package chrometrace
 
 import (

@@ -1,14 +1,14 @@
-// Package dialogue holds a conversation with a model in a terminal, or line by line in a pipe. The chat template makes
-// a prompt of the conversation, and the answer is printed as it comes. A model without a template continues the text of
-// the conversation. When the context is full the oldest turns are dropped, and the user is told.
+// Package dialogue is a conversation with a model in a terminal, or line by line in a pipe. The chat template turns the
+// conversation into a prompt, and the answer is printed as it is generated. A model without a template continues the
+// text of the conversation. When the context is full the oldest turns are dropped, and the user is told.
 //
-// The cache is kept from turn to turn: of a prompt, what it has in common with the ids that the decoder holds is not
-// decoded again. What the model writes goes into a file or a pipe byte for byte, and to a terminal with everything
-// escaped that it would act on. There what it thought before an answer is faint.
+// The cache is kept between turns: the prefix that a prompt shares with the tokens in the cache is not decoded again.
+// The output of the model is written to a file or a pipe unchanged. On a terminal, control characters in it are
+// escaped, and its reasoning before an answer is shown faint.
 //
 // The package is copied into every emitted launcher. It imports the standard library, text/chat, runtime/host,
-// text/jinja, runtime/printable, runtime/progress, text/reply, text/sampling and text/tokenizer, and must
-// not import any other package of amkc.
+// text/jinja, runtime/printable, runtime/progress, text/reply, text/sampling and text/tokenizer, and must not import
+// any other package of amkc.
 package dialogue
 
 import (

@@ -1,5 +1,5 @@
-// Package editor reads the messages that somebody types at a terminal: with the keys of readline, a history, and text
-// of several lines where it is pasted.
+// Package editor reads messages that a user types at a terminal, with the keys of readline, a history, and pasted text
+// of several lines.
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/printable,
 // runtime/progress and the line editor github.com/reeflective/readline, which no other package imports, and must not

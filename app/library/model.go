@@ -1,13 +1,13 @@
-// Package library runs a model inside another program: text to ids and back, logits, and texts that are continued token
-// by token. [Open] opens a build on a GPU; package capi exports it to C, and the Python package of a build to Python.
-// docs/library.md is its manual.
+// Package library runs a model inside another program: it encodes and decodes text, computes logits, and generates
+// texts token by token. [Open] opens a build on a GPU; package capi exports it to C, and the Python package of a build
+// to Python. docs/library.md is its manual.
 //
-// A [Model] may be used from several threads, whose calls run one at a time. It has one cache: several texts of a model
-// may be open, and one that is continued after another is decoded again from where the two part.
+// A [Model] may be used from several threads; their calls run one at a time. It has one cache. Several texts of a model
+// may be open: one that is continued after another is decoded again from the first token in which the two differ.
 //
-// The package is copied into every launcher. It imports the standard library, text/chat, text/grammar,
-// runtime/host, runtime/infile, runtime/outfile, text/sampling, text/stopping and text/tokenizer, and must not
-// import any other package of amkc.
+// The package is copied into every launcher. It imports the standard library, text/chat, text/grammar, runtime/host,
+// runtime/infile, runtime/outfile, text/sampling, text/stopping and text/tokenizer, and must not import any other
+// package of amkc.
 package library
 
 import (

@@ -1,7 +1,7 @@
-// Package infile opens and reads untrusted files: models, builds, programs and settings. A path may lead anywhere, so
-// the open file is looked at before anything is read from it: only a regular file will do, and no more of it is read
-// than its kind may have. Symbolic links are followed, because model caches are made of them. What is wrong with a
-// file, or with JSON in it, is said in plain words: [Reason] and [InJSON] are the one place that translates Go's.
+// Package infile opens and reads untrusted files: models, builds, programs and settings. A path may refer to anything,
+// so the open file is checked before it is read: it must be a regular file, and at most the size that its kind may have
+// is read. Symbolic links are followed, because model caches consist of them. [Reason] and [InJSON] describe errors of
+// files, and of JSON in them, in plain words; no other code translates the errors of Go's library.
 //
 // It is copied into every launcher. It imports the standard library only, and must not import any package of amkc.
 package infile

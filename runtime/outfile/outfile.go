@@ -1,9 +1,9 @@
-// Package outfile writes files that appear complete or not at all. The bytes go to a hidden file next to the target,
-// which takes its place when they are all there; until then, and after any error, a file at the target is what it
-// was.
+// Package outfile writes files atomically: a file appears complete or not at all. Its bytes are written to a hidden
+// file in the same directory, which is then renamed to the target. Until then, and after any error, an existing file at
+// the target is unchanged.
 //
-// The process that writes a hidden file holds a lock on it, which ends with the process. So one that was left by a
-// process that was killed can be told from one in use: the next run that writes to the same target removes it.
+// The process that writes a hidden file holds a lock on it, which ends with the process. This distinguishes a file that
+// a killed process has left from one in use: the next run that writes to the same target removes the former.
 //
 // It is copied into every launcher. It imports the standard library and runtime/infile, and must not import any other
 // package of amkc.

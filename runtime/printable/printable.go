@@ -1,5 +1,5 @@
-// Package printable makes text safe to print: what a terminal would act on, or show in another order than it stands
-// in, comes out as an escape sequence of Go. It is the one place where amkc and the launchers do that.
+// Package printable makes text safe to print: it replaces control characters, and characters that change the order of
+// displayed text, by escape sequences of Go. amkc and the launchers escape text with this package only.
 //
 // It is copied into every launcher. It imports the standard library only, and must not import any other package of
 // amkc.

@@ -1,6 +1,6 @@
-// Package progress shows on a terminal how far a long activity is: one line of stderr that is rewritten in place, and
-// gone when the activity is over. Nothing is written to anything but a terminal, nor to one that cannot rewrite a
-// line (TERM=dumb). The line has no colour, so NO_COLOR changes nothing.
+// Package progress shows the progress of a long activity on a terminal: one line of stderr, which is updated in place
+// and removed at the end. Nothing is written if stderr is not a terminal, or one that cannot update a line (TERM=dumb).
+// The line has no colour, so NO_COLOR changes nothing.
 //
 // It is copied into every launcher. It imports runtime/printable and the standard library, and must not import any
 // other package of amkc.

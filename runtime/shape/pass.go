@@ -1,5 +1,5 @@
-// Package shape has the shape of a pass: how many sequences it decodes, and how many rows of each. It is one value for
-// programs, kernels, builds and what is said of them.
+// Package shape defines the shape of a pass: the number of sequences that it decodes, and the number of rows of each.
+// Programs, kernels, builds and messages all use this one type.
 //
 // It is copied into every launcher. It imports the standard library only, and must not import any other package of
 // amkc.

@@ -1,12 +1,11 @@
-// Package kernel holds a program to what the generated kernel demands beyond a proof: that its counters are those that
-// the kernel realises, that operands have the types and layouts its stage bodies read, that nothing is written which it
-// reads ahead of a wait, and that the program agrees with the facts of its model, from which generated code takes
-// sizes.
+// Package kernel checks what the generated kernel requires of a program beyond a proof: counters that the kernel can
+// realise, operands of the types and layouts that its stage bodies read, no writes to memory that it reads ahead of a
+// wait, and agreement with the facts of the model, from which generated code takes its sizes.
 //
-// The rules go by what package validate has proved: they ask its Proof for the program, for what may be spent on a
-// question, and report through it. The package imports the standard library, amkc/ir with diag and op, amkc/validate
-// and amkc/validate/views. It must not import codegen, which emits what is demanded here: a contract that shares code
-// with its party shares its mistakes.
+// The rules use the results of package validate: its Proof has the program, bounds the work of each question, and
+// collects the diagnostics. The package imports the standard library, amkc/ir with diag and op, amkc/validate and
+// amkc/validate/views. It must not import codegen, which emits the code that these rules are about: a check that shares
+// code with its subject shares its bugs.
 package kernel
 
 import (
