@@ -37,7 +37,7 @@ type Calibration struct {
 	UnitCycles float64
 }
 
-// Calibrated is the calibration that predictions are made with.
+// Calibrated is the calibration of predictions.
 func Calibrated() Calibration {
 	return Calibration{
 		Spread:     0.116,

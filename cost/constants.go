@@ -160,8 +160,8 @@ func chipOf(target string) (c chip, known bool) {
 	return c, known
 }
 
-// ReadGBs is the rate at which the memory of a GPU can be read, in 10^9 bytes per second: what was measured, and of a
-// GPU that never was, what its data sheet says.
+// ReadGBs is the rate at which the memory of a GPU can be read, in 10^9 bytes per second: as measured, or as in the
+// data sheet of a GPU that was never measured.
 func ReadGBs(t *ir.Target) float64 {
 	if !Held(t.Name) {
 		return t.HBMGBs

@@ -30,7 +30,7 @@ type FormatCalibration struct {
 	PlainHead float64
 }
 
-// FormatsCalibrated is the calibration that predictions are made with.
+// FormatsCalibrated is the calibration of predictions for these formats and models.
 func FormatsCalibrated() FormatCalibration {
 	return FormatCalibration{VectorQuad: 129, ProductQuad: 81, ProductBatch: 241, PlainStage: 650, PlainBlock: 332,
 		PlainHead: 1214}

@@ -6,7 +6,7 @@ import (
 	"amkc/kernel"
 )
 
-// A Traffic is what a pass of a program moves.
+// A Traffic is the bytes that a pass of a program moves.
 type Traffic struct {
 	Target   string `json:"target"`
 	Position int    `json:"position"` // of the first row of each sequence

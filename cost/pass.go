@@ -40,7 +40,7 @@ type PassModel struct {
 // diagnostic, as of New.
 func NewPass(p, one *ir.Program) (*PassModel, error) { return NewPassWith(p, one, PassCalibrated()) }
 
-// NewPassWith is NewPass with another calibration, for finding one.
+// NewPassWith is NewPass with another calibration, for fitting one.
 func NewPassWith(p, one *ir.Program, fit PassCalibration) (*PassModel, error) {
 	m, err := newModel(p, Calibrated(), &fit)
 	if err != nil {

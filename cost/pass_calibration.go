@@ -21,7 +21,7 @@ type PassCalibration struct {
 	Rereads float64
 }
 
-// PassCalibrated is the calibration that predictions of passes are made with.
+// PassCalibrated is the calibration of predictions of passes.
 func PassCalibrated() PassCalibration {
 	return PassCalibration{TokenCode: 28, IntegerQuad: 105, DigitQuad: 770, Rereads: 0.67}
 }

@@ -8,7 +8,7 @@ import (
 	"amkc/ir/diag"
 )
 
-// A Prediction is what a step of a program should take. Times are microseconds.
+// A Prediction is the predicted time of a step. Times are microseconds.
 type Prediction struct {
 	Target        string  `json:"target"`
 	Arch          string  `json:"arch"`
@@ -29,7 +29,7 @@ type Prediction struct {
 	Assumptions []string `json:"assumptions"`
 }
 
-// A Stage is where a part of the time goes: all iterations of a stage together, as the mean SM spends it.
+// A Stage is the time of one stage: all iterations together, averaged over SMs.
 type Stage struct {
 	Name  string `json:"name"`
 	Times int    `json:"times"` // iterations
@@ -68,7 +68,7 @@ type Model struct {
 // bandwidth.
 func New(p *ir.Program) (*Model, error) { return NewWith(p, Calibrated()) }
 
-// NewWith is New with another calibration, for finding one.
+// NewWith is New with another calibration, for fitting one.
 func NewWith(p *ir.Program, fit Calibration) (*Model, error) {
 	if p.Pass.NumTokens() > 1 {
 		return nil, diag.Errorf(codeJudge, "program", "takes %d rows of %d sequences in a pass; want one row of one",

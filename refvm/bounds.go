@@ -18,7 +18,7 @@ type Bounds struct {
 // ErrStopped is the error of a pass whose Bounds.Stop was closed.
 var ErrStopped = errors.New("stopped")
 
-// A BoundError is the error of a pass of which a task needs more than its Bounds allow.
+// A BoundError is the error of a pass with a task that needs more than its Bounds allow.
 type BoundError struct{ What string }
 
 func (e *BoundError) Error() string { return e.What }

@@ -10,7 +10,7 @@ import (
 	"amkc/ir/diag"
 )
 
-// Options say how a VM computes and what it notes.
+// Options determine how a VM computes and what it records.
 type Options struct {
 	Round   Rounding
 	Workers int  // goroutines of a step in the order Parallel; 0: one per processor
@@ -71,8 +71,8 @@ type kernel func(w *worker, o *op) error
 
 // New returns a VM for a flat program. Buffers start as zeros, but for the weights.
 //
-// Errors are *diag.Diagnostic: what the program asks for and no step could do. Whether a program is safe in every legal
-// order is not looked at: that is what validate proves.
+// Errors are *diag.Diagnostic: programs that no step could run. New does not check that a program is safe in every
+// legal order: that is what validate proves.
 func New(flat *ir.Flat, w Weights, opts Options) (*VM, error) {
 	mem, err := newMemory(flat, func(k int) ([]float32, error) { return w.Floats(&flat.Buffers[k], 0) }, opts.Round,
 		nil)

@@ -37,7 +37,7 @@ type Radius struct {
 	of   func(w *worker, o *op, result value) radii
 }
 
-// Radii are the rules of all ops that yield what stages publish: those of finishers, and the others.
+// Radii are the rules of all ops whose results stages publish: finishers and others.
 var Radii = append(radiiOfFinishers, []Radius{
 	{ops.EMBED, "0: elements of a table, times a number, rounded once", nothing},
 	{ops.ADD, "0 where both operands are exact; else 2u of the sum", ofSum},
@@ -187,7 +187,7 @@ func (r rounder) halfApart(t ir.DType, f float32, e, wide float64) float64 {
 	return e + Ulp(t, math.Abs(float64(f))+wide)/2
 }
 
-// Ulp is the distance of numbers of a type at a magnitude.
+// Ulp is the distance between adjacent numbers of a type at a magnitude.
 func Ulp(t ir.DType, f float64) float64 {
 	digits, least := 24, -126
 	switch t {
@@ -296,7 +296,7 @@ func (vm *VM) Apart(name string) []float64 {
 	return all
 }
 
-// Certain makes all elements of the caches ones that kernels agree on: they have been written by a host.
+// Certain gives all elements of the caches a radius of 0: the host has written them.
 func (vm *VM) Certain() {
 	for _, s := range vm.mem.stores {
 		if s.buf.Kind == ir.KVCache && s.radius != nil {
@@ -373,8 +373,7 @@ func (s *scaledRows) radii(from []float32, r, wide []float64) []float64 {
 	return out
 }
 
-// Give puts what the kernel has published instead of a buffer's values, whenever one is written. nil takes it
-// back.
+// Give replaces the values of a buffer, whenever one is written, by those that the kernel has published. nil ends that.
 func (vm *VM) Give(name string, values []float32) bool {
 	s := vm.mem.byName[name]
 	if s == nil || s.radius == nil || values != nil && len(values) != len(s.data) {
@@ -384,8 +383,8 @@ func (vm *VM) Give(name string, values []float32) bool {
 	return true
 }
 
-// A Reach is what the VM has made of an element, before it was rounded to its buffer's type, its radius, and the least
-// and the largest value that a correct kernel may publish.
+// A Reach is the value that the VM has computed for an element, before rounding to the type of its buffer, with its
+// radius, and the smallest and the largest value that a correct kernel may publish.
 type Reach struct {
 	Value  float32
 	Radius float64
@@ -393,7 +392,7 @@ type Reach struct {
 	round  rounder
 }
 
-// Off returns how far what a kernel publishes was from Value, at least, before it was rounded.
+// Off returns a lower bound of how far the value of a kernel was from Value before it was rounded and published.
 func (r *Reach) Off(got float32) float64 {
 	switch {
 	case got == r.round.of(r.Value):
@@ -405,7 +404,7 @@ func (r *Reach) Off(got float32) float64 {
 	return math.Abs((float64(got)+float64(next))/2 - float64(r.Value)) // from the middle of the two
 }
 
-// Reach returns how far elements of a buffer reach, as the last pass wrote it; nil if the VM does not know.
+// Reach returns the error bounds of elements of a buffer that the last pass wrote; nil if the VM does not have them.
 func (vm *VM) Reach(name string) []Reach {
 	s := vm.mem.byName[name]
 	if s == nil || s.exact == nil || s.rows != nil {

@@ -7,7 +7,7 @@ import (
 	"amkc/ir/half"
 )
 
-// Rounding says where values lose precision.
+// Rounding selects which values are rounded.
 type Rounding int
 
 const (

@@ -133,7 +133,7 @@ func logarithm(x float64) float64 {
 	return math.FMA(float64(k), 0x1.62e42fee00000p-1, float64(twice+low))
 }
 
-// Settings are what the tokens of a sequence are chosen by. The zero value chooses the largest logit.
+// Settings determine how the tokens of a sequence are chosen. The zero value chooses the largest logit.
 type Settings struct {
 	Temperature float64
 	Seed        uint64

@@ -127,8 +127,8 @@ func (s *Session) Pass(at, tokens []int) (logits []float32, next []int, err erro
 	return vm.Logits(), vm.Chosen(), nil
 }
 
-// SetEmbedding gives what token i of the next pass enters the model as, instead of the row of a token: its id is
-// then the number of rows of the table. The row stays until another is given.
+// SetEmbedding sets the embedding of token i of the next pass, which is used instead of a row of the table if the id of
+// the token is the number of rows of the table. It is kept until another is set.
 func (s *Session) SetEmbedding(i int, row []float32) error {
 	for _, st := range s.mem.byRole[ir.RoleEmbeddings] {
 		n := st.buf.Shape[len(st.buf.Shape)-1]

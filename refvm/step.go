@@ -213,8 +213,8 @@ func (vm *VM) Chosen() (tokens []int) {
 	return tokens
 }
 
-// Touched returns what a task touched in the last step, in the order it did, if the VM records. The slice is valid
-// until the next step.
+// Touched returns the accesses of a task in the last step, in order, if the VM records them. The slice is valid until
+// the next step.
 func (vm *VM) Touched(task int) []Touch {
 	if vm.touched == nil {
 		return nil

@@ -42,7 +42,7 @@ func stop(w *worker, o *op) error {
 	return nil
 }
 
-// StopAt sets the ids that end a run when a step chooses one of them; none do until then.
+// StopAt sets the ids that end a run when a step chooses one of them. By default there are none.
 func (s *Session) StopAt(ids []int) error {
 	inputs := s.mem.byRole[ir.RoleStopIDs]
 	if len(inputs) == 0 {
@@ -69,7 +69,7 @@ func (s *Session) StopAt(ids []int) error {
 	return nil
 }
 
-// Stopped reports whether the run ends with the last step, as the program has found.
+// Stopped reports whether the program has found that the run ends with the last step.
 func (s *Session) Stopped() bool {
 	return slices.ContainsFunc(s.mem.stops, func(found *store) bool {
 		return slices.ContainsFunc(found.data, func(f float32) bool { return toInt(f) != 0 })

@@ -6,10 +6,10 @@ import (
 	"amkc/ir"
 )
 
-// Ahead returns a program in which what the kernel reads ahead of the waits of a task is read by a task of its own,
-// on no SM, that waits for nothing in the step; the task waits for it. The kernel reads ahead the matrices, tables,
-// norms and frequencies that ops multiply by or look up, and the keys and values of attention. The whole blocks in
-// which it copies cache rows are left out: what it copies besides the rows that are meant, it does not use.
+// Ahead returns a program in which what the kernel reads ahead of the waits of a task is read by a task of its own, on
+// no SM, that waits for nothing in the step; the task waits for it. The kernel reads ahead the matrices, tables, norms
+// and frequencies that ops multiply by or look up, and the keys and values of attention. It copies cache rows in whole
+// blocks; the other rows of a block are left out, because they are not used.
 func Ahead(f *ir.Flat) *ir.Flat {
 	out := *f
 	out.Tasks, out.Counters = slices.Clone(f.Tasks), slices.Clone(f.Counters)

@@ -2,7 +2,7 @@ package simulate
 
 import "amkc/ir/diag"
 
-// Codes of what goes wrong when a program is run, and of what keeps it from being run.
+// Codes of errors in running a program, and of programs that cannot be run.
 var (
 	CodeRace = diag.New("AMK3701", "an order of tasks in which two conflict", `
 Two tasks touch the same memory, one of them writes it, and neither waits for the other: which of them comes first is

@@ -11,8 +11,8 @@ import (
 	"amkc/refvm"
 )
 
-// Footprints knows what tasks touch. It runs each kind of task once: tasks that differ in nothing but the names of
-// their buffers touch the same. It is for one goroutine.
+// Footprints caches the accesses of tasks. It runs each kind of task once: tasks that differ only in the names of their
+// buffers have the same accesses. It is for one goroutine.
 type Footprints struct {
 	known map[string]footprint
 	held  int // touches of all that is known, and their keys, of which n bytes are worth one touch

@@ -8,7 +8,7 @@ import (
 	"amkc/ir"
 )
 
-// Effort bounds what is spent on one program.
+// Effort bounds the work for one program.
 type Effort struct {
 	States int // explored at most, for each step or pair of steps; then orders are sampled
 	Orders int // sampled at most

@@ -35,7 +35,7 @@ func (e *errTooLarge) Error() string { return e.what }
 
 func tooLarge(format string, args ...any) error { return &errTooLarge{fmt.Sprintf(format, args...)} }
 
-// ErrStopped says that Options.Stop was closed.
+// ErrStopped is the error after Options.Stop was closed.
 var ErrStopped = errors.New("stopped")
 
 // stopped reports whether the caller has cancelled.

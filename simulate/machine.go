@@ -34,7 +34,7 @@ func (r Run) of(dims []ir.Range) int {
 	return r.at()[max(0, s)]
 }
 
-// Options choose what is run, and how finely.
+// Options select what is run, and in what detail.
 type Options struct {
 	Target    *ir.Target      // of which the shared memory is known; nil: any
 	MaxStates int             // Explore stops there and the verdict is not complete; 0: 200,000

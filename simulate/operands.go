@@ -8,7 +8,7 @@ import (
 	"amkc/refvm"
 )
 
-// A Fit says whether the operands and the parameters of a program's ops are what their opcodes take.
+// A Fit is whether the operands and the parameters of a program's ops are valid for their opcodes.
 type Fit int
 
 const (
@@ -20,8 +20,8 @@ const (
 // maxFitted bounds the positions at which operands are looked at.
 const maxFitted = 8
 
-// Operands runs every task of a program on its own, whatever it waits for. Misfits means that the reference code
-// refuses the shapes, the types or the number of an op's operands, or its parameters; the text says which.
+// Operands runs every task of a program separately, without its waits. Misfits means that the reference code refuses
+// the shapes, the types or the number of an op's operands, or its parameters; the text says which.
 func Operands(f *ir.Flat, fp *Footprints, e Effort) (Fit, string) {
 	if h := wellFormed(f); h != nil {
 		return Unknown, h.Detail

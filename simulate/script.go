@@ -25,7 +25,7 @@ type Step struct {
 	Does string `json:"does"`
 }
 
-// Tasks returns how many tasks a script speaks of.
+// Tasks returns the number of different tasks in a script.
 func (s *Script) Tasks() int {
 	names := map[string]bool{}
 	for _, step := range slices.Concat(s.Steps, s.Waits) {
@@ -34,7 +34,8 @@ func (s *Script) Tasks() int {
 	return len(names)
 }
 
-// Script tells the order that a hazard was found in, or that Shrink has left of it. It is empty if no order matters.
+// Script describes the order in which a hazard was found, or to which Shrink has reduced it. It is empty if no order
+// matters.
 func (h *Hazard) Script() Script {
 	var out Script
 	if h.m == nil {

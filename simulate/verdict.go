@@ -2,7 +2,7 @@ package simulate
 
 import "fmt"
 
-// Kind says what goes wrong.
+// Kind is the kind of a hazard.
 type Kind string
 
 const (
@@ -22,8 +22,8 @@ const (
 	Stuck         Kind = "stuck"          // tasks that never finish
 )
 
-// A Hazard is something that goes wrong. What goes wrong in some order of tasks has a script, which [Hazard.Script]
-// makes; what is wrong whatever the order has none.
+// A Hazard is an error that was found. One that depends on the order of tasks has a script, made by [Hazard.Script];
+// one that occurs in every order has none.
 type Hazard struct {
 	Kind   Kind
 	Where  string // what is at fault: "task NAME", "buffer NAME" and so on; "": the program
@@ -54,7 +54,7 @@ func (h *Hazard) At() [][]int {
 
 func (h *Hazard) String() string { return fmt.Sprintf("%s: %s: %s", h.Where, h.Kind, h.Detail) }
 
-// A Verdict is what an oracle has found.
+// A Verdict is the result of an oracle.
 type Verdict struct {
 	Hazard   *Hazard // the first one, or nil
 	Complete bool    // every order at every position was looked at, or a hazard was found

@@ -9,7 +9,7 @@ import (
 	"amkc/validate/views"
 )
 
-// Backend is what is to run a program.
+// Backend is the implementation that is to run a program.
 type Backend interface {
 	// String is its name.
 	String() string
@@ -21,8 +21,8 @@ type Backend interface {
 	CheckVariants(all []Contract) diag.List
 }
 
-// Contract is what one backend demands of one variant, over and above the proof. Its rules report through the proof,
-// and run where what they rest on has been proved: a finding ends the proof as one of the prover's does.
+// Contract is what a backend requires of a variant in addition to the proof. Its rules report through the proof, and
+// run after the rules that they depend on: a finding ends the proof like one of the prover's.
 type Contract interface {
 	// CheckCounters runs once every index is in range.
 	CheckCounters()
@@ -37,7 +37,7 @@ type Contract interface {
 	CheckModel(m *ir.Model)
 }
 
-// Reference is package refvm: every opcode but recipes, and no demand beyond the proof.
+// Reference is package refvm: every opcode except recipes, and no requirements beyond the proof.
 var Reference Backend = reference{}
 
 type reference struct{}
@@ -52,15 +52,15 @@ func (reference) CheckVariants([]Contract) diag.List { return nil }
 // Flat is the program that is proved. Contracts do not change it.
 func (p *Proof) Flat() *ir.Flat { return p.flat }
 
-// Positions is the interval of positions that it is proved on.
+// Positions is the interval of positions for which it is proved.
 func (p *Proof) Positions() *views.Positions { return &p.positions }
 
-// SpendPairs spends comparisons of two views that depend on pos, and reports whether the budget still holds.
+// SpendPairs charges comparisons of two views that depend on pos to the budget, and reports whether it suffices.
 func (p *Proof) SpendPairs(n int, task int32) bool {
 	return p.spend(&p.work.pairs, n, maxPairs, "pairs of views that depend on pos", task)
 }
 
-// SpendEvals spends looks at views at single positions, and reports whether the budget still holds.
+// SpendEvals charges evaluations of views at single positions to the budget, and reports whether it suffices.
 func (p *Proof) SpendEvals(n int, task int32) bool {
 	return p.spend(&p.work.evals, n, maxEvals, "views at single positions", task)
 }

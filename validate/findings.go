@@ -27,7 +27,7 @@ const (
 	maxWarnings = 10
 )
 
-// Errors is the number of errors so far, those included that were too many to keep.
+// Errors is the number of errors so far, including those beyond the number that is kept.
 func (f *findings) Errors() int { return f.errors }
 
 // Full reports whether there is no room for another error, so that a rule may stop.

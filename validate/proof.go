@@ -7,8 +7,8 @@ import (
 	"amkc/validate/views"
 )
 
-// Proof is one Flat under validation and what the rules so far have derived from it. Its exported methods are what the
-// rules of a contract may ask and report; they must not keep it beyond their call.
+// Proof is one Flat under validation, and the facts that the rules have derived from it so far. The rules of a contract
+// use its exported methods only, and must not retain it after their call.
 type Proof struct {
 	flat      *ir.Flat
 	backend   Backend

@@ -35,7 +35,7 @@ import (
 	"amkc/ir/diag"
 )
 
-// Report is the outcome of a proof. OK means that every rule holds; Diags may hold warnings even then.
+// Report is the outcome of a proof. OK means that every rule holds; Diags may still contain warnings.
 type Report struct {
 	OK    bool
 	Diags diag.List
@@ -67,8 +67,8 @@ func flatFor(b Backend, f *ir.Flat, w without) Report {
 	return rep
 }
 
-// Program proves a program for the reference VM: it unrolls every variant, proves each, and then what holds between
-// steps and between variants.
+// Program proves a program for the reference VM: it unrolls every variant, proves each, and then checks the rules
+// between steps and between variants.
 func Program(prog *ir.Program) Report { return ProgramFor(Reference, prog) }
 
 // ProgramFor proves a program for a backend.

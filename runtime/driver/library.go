@@ -42,10 +42,10 @@ func systemLibrary() (*library, error) {
 	return system.lib, nil
 }
 
-// Use makes the library at path the driver of this process, instead of the installed one. It is for a driver of a
-// GPU that is not there (package explore of amkc). The fields of the struct that more points to are functions of the
-// library beyond those of CUDA, each tagged with its symbol: `cu:"name"`, or `cu:"name,optional"` for one that may be
-// missing; nil binds none. Use comes before everything else that needs the driver.
+// Use makes the library at path the driver of this process, instead of the installed one. It is for a driver that
+// simulates a GPU (package explore of amkc). The fields of the struct that more points to are functions of the library
+// beyond those of CUDA, each tagged with its symbol: `cu:"name"`, or `cu:"name,optional"` for one that may be missing;
+// nil binds none. Use comes before everything else that needs the driver.
 func Use(path string, more any) error {
 	system.Lock()
 	defer system.Unlock()

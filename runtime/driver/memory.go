@@ -225,8 +225,8 @@ func (st *staging) close() error {
 	return errors.Join(errs...)
 }
 
-// CopyHtoD copies src, which may be a mapped file, to the GPU, and returns when it is there. It does not wait for work
-// on streams: synchronise those that use the destination first. progress may be nil.
+// CopyHtoD copies src, which may be a mapped file, to the GPU, and returns when the copy is complete. It does not wait
+// for work on streams: synchronise those that use the destination first. progress may be nil.
 func (d *Device) CopyHtoD(dst Ptr, src []byte, progress Progress) error {
 	return d.stage.copy(d, len(src), progress, func(s *slot, off, n int) error {
 		if err := s.used.Synchronize(); err != nil {
@@ -240,8 +240,8 @@ func (d *Device) CopyHtoD(dst Ptr, src []byte, progress Progress) error {
 	}, nil)
 }
 
-// CopyDtoH copies from the GPU to dst and returns when it is there. It does not wait for work on streams: synchronise
-// the one that writes the source first. progress may be nil.
+// CopyDtoH copies from the GPU to dst and returns when the copy is complete. It does not wait for work on streams:
+// synchronise the one that writes the source first. progress may be nil.
 func (d *Device) CopyDtoH(dst []byte, src Ptr, progress Progress) error {
 	return d.stage.copy(d, len(dst), progress, func(s *slot, off, n int) error {
 		return d.stage.submit(s, "cuMemcpyDtoHAsync", func() result {

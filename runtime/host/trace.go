@@ -168,8 +168,8 @@ type TracedStep struct {
 }
 
 // TraceStep decodes ids in one step at a position, whatever has been decoded before it: by the kernel of one token, or
-// by that of passes of as many rows. With given, which is Values of such a step, each stage publishes what is there,
-// so that later stages are given that; what it has computed itself is returned.
+// by that of passes of as many rows. With given, which is Values of such a step, each stage publishes the given values
+// instead of its own, so that later stages read those; its own are returned.
 func (s *Session) TraceStep(ctx context.Context, position int, ids []int, given []float32) (_ *TracedStep, err error) {
 	k := s.one
 	if i := slices.IndexFunc(s.passes, func(k *megakernel) bool { return k.info.NumRows() == len(ids) }); i >= 0 {

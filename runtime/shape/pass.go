@@ -22,7 +22,7 @@ type Pass struct {
 // number of each of several.
 const MaxTokens = 8
 
-// PassOf returns a pass in the form in which two are equal that take the same.
+// PassOf returns a pass in normal form: passes of the same shape are equal.
 func PassOf(sequences, rows int) Pass {
 	p := Pass{sequences, rows}
 	for _, n := range []*int{&p.Sequences, &p.Rows} {
@@ -52,7 +52,7 @@ func (p Pass) NumTokens() int {
 	return p.NumSequences() * p.NumRows()
 }
 
-// Written returns the pass with the numbers that files and reports show: 1 where 0 means it.
+// Written returns the pass with the numbers that files and reports show: 1 instead of 0.
 func (p Pass) Written() Pass {
 	for _, n := range []*int{&p.Sequences, &p.Rows} {
 		if *n == 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // Backend is the generated kernel: the opcodes that the device runtime has stage bodies for, and a producer that runs
-// ahead of the waits. It runs fused sequences of the opcodes; which sequences there are is codegen's to say.
+// ahead of the waits. It runs fused sequences of the opcodes; codegen determines which sequences are supported.
 var Backend validate.Backend = kernel{}
 
 type kernel struct{}

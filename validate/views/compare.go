@@ -12,16 +12,16 @@ import (
 	"amkc/ir"
 )
 
-// Positions is the interval of positions, both ends included, for which views are compared. Each sequence has any of
-// them, whatever the others have.
+// Positions is the interval of positions, both ends included, for which views are compared. Each sequence may have any
+// of them, independently of the others.
 type Positions struct {
 	Lo, Hi int
 	terms  map[string]int32 // expressions that are not affine, numbered from 1
 }
 
-// Bound is an expression of the position of one sequence on an interval of positions. An affine one is its values at
-// both ends: what is so between two of them of one sequence at both ends is so in between. Any other is a number that
-// it has in common with equal expressions alone.
+// Bound is an expression of the position of one sequence on an interval of positions. An affine one is represented by
+// its values at both ends: a relation between two affine bounds of one sequence that holds at both ends holds in
+// between. Any other is represented by a number that only equal expressions share.
 type Bound struct {
 	lo, hi   int
 	term     int32 // 0: affine
@@ -112,7 +112,7 @@ func (r *Range) dealtAs(s *Range) bool {
 	return r.Shared() && s.Shared() && r.Block == s.Block && r.Parts == s.Parts
 }
 
-// Disjoint reports whether two views of one buffer are apart in one dimension at every position.
+// Disjoint reports whether two views of one buffer are disjoint in one dimension at every position.
 func Disjoint(a, b []Range) bool {
 	for d := range a {
 		r, s := &a[d], &b[d]
@@ -151,12 +151,12 @@ func Empty(dims []Range) bool {
 	return false
 }
 
-// Same reports whether two views are written alike.
+// Same reports whether two views have the same text.
 func Same(a, b []ir.Range) bool {
 	return slices.EqualFunc(a, b, func(r, s ir.Range) bool { return SameRange(&r, &s) })
 }
 
-// SameRange reports whether two ranges are written alike.
+// SameRange reports whether two ranges have the same text.
 func SameRange(a, b *ir.Range) bool {
 	if !a.Lo.Equal(b.Lo) || !a.Hi.Equal(b.Hi) || a.Shared() != b.Shared() {
 		return false
@@ -175,7 +175,7 @@ func Constant(r *ir.Range) bool {
 	return ok3 || !r.Shared()
 }
 
-// Holds reports whether an element between the ends of a range falls to its part.
+// Holds reports whether an element between the ends of a range belongs to its part.
 func Holds(r *ir.Range, e, pos int) bool {
 	return !r.Shared() || (e/r.Block)%r.Parts == r.Part.At(pos)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Key numbers a view by the groups that it falls into, one number for each dimension: views of one buffer with
-// different keys share no element at any position. Zero stands for a dimension that tells no views apart.
+// different keys share no element at any position. Zero stands for a dimension that does not distinguish views.
 type Key [ir.MaxRank]int32
 
 // Interval is [Lo, Hi).
