@@ -13,7 +13,7 @@ import (
 	"math"
 )
 
-// A Track is where events are drawn: threads of one process lie below one another.
+// A Track is a row in which events are drawn. The threads of a process are drawn below one another.
 type Track struct {
 	Process, Thread int
 }
@@ -71,7 +71,7 @@ func (t *Writer) Span(s Span) {
 		Duration: &duration, Args: s.Args})
 }
 
-// Close ends the file with what is said about all of it: an object, or nil. It does not close what it writes to.
+// Close ends the file with an object of metadata, or nil. It does not close the underlying writer.
 func (t *Writer) Close(about any) error {
 	t.text("\n],\"displayTimeUnit\":\"ns\"")
 	if about != nil {

@@ -63,7 +63,7 @@ type Config struct {
 	Interactive bool             // somebody sits there: there is a prompt, and what goes wrong is said and not the end
 }
 
-// Continued is how many tokens a model without a chat template writes after a message, unless it is told: few such
+// Continued is the default number of tokens that a model without a chat template generates after a message: few such
 // models end a text themselves.
 const Continued = 256
 
@@ -87,8 +87,8 @@ type Dialogue struct {
 	last          *stats
 }
 
-// New returns an empty conversation. What the template does not support is refused before a model is loaded for it:
-// *Error.
+// New returns an empty conversation. Settings that the template does not support are refused with an *Error, before a
+// model is loaded.
 func New(c Config) (*Dialogue, error) {
 	d := &Dialogue{Config: c, shown: progress.IsTerminal(c.Out)}
 	if c.Format == nil {
@@ -193,9 +193,9 @@ func continued(messages []jinja.Value) string {
 	return text.String()
 }
 
-// Run answers message after message, until the input ends or the user ends the conversation. The decoder is at position
-// 0, has vocab tokens and maxSeq positions. Errors are *Error where nobody sits there, those of the decoder and of the
-// streams, and the cause of a cancelled context.
+// Run answers messages until the input ends or the user ends the conversation. The decoder is at position 0, has vocab
+// tokens and maxSeq positions. Errors are *Error if the conversation is not interactive, those of the decoder and of
+// the streams, and the cause of a cancelled context.
 func (d *Dialogue) Run(ctx context.Context, decoder Decoder, vocab, maxSeq int) error {
 	d.decoder, d.vocab, d.maxSeq = decoder, vocab, maxSeq
 	if d.Format == nil {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// An Editor reads what somebody types at a terminal.
+// An Editor reads messages that a user types at a terminal.
 type Editor interface {
 	// Read shows a prompt and returns a message. Errors are io.EOF where the conversation is to end, context.Canceled,
 	// with what was typed, after Ctrl-C, and those of the terminal.

@@ -50,7 +50,7 @@ func (e *Editor) Read() (string, error) {
 	return text, err
 }
 
-// Restore makes the terminal what it was where nobody waits for a Read any more.
+// Restore restores the settings of the terminal, for a program that ends during a Read.
 func (e *Editor) Restore() { e.normal.restore() }
 
 // pasted drops what a terminal would act on, as most terminals do themselves when they paste: the text may come from

@@ -30,7 +30,7 @@ import (
 	"amkc/text/tokenizer"
 )
 
-// A Decoder decodes one position after the other: a session on a GPU, or the reference VM.
+// A Decoder decodes consecutive positions: a session on a GPU, or the reference VM.
 type Decoder interface {
 	// Decode is [host.Session.Decode].
 	Decode(ctx context.Context, in host.Input, want host.Outputs) (next int, err error)
@@ -52,7 +52,7 @@ type keeper interface {
 	LoadPrefix(ctx context.Context, path string) ([]int, error)
 }
 
-// Parts are what a model is made of.
+// Parts are the parts of a model.
 type Parts struct {
 	Decoder Decoder
 	Name    string
@@ -100,8 +100,9 @@ func Open(dir string, gpu int) (*Model, error) {
 	return New(dir, Parts{s, facts.Name, facts.Vocab, facts.MaxSeq, facts.Hidden})
 }
 
-// New makes a model of its parts, which it closes, and of the text files in its directory. A tokenizer and chat
-// templates may be missing: what needs them says so.
+// New makes a model of its parts and of the text files in its directory. It owns the decoder, which [Model.Close]
+// closes, as New does on an error. A tokenizer and chat templates may be missing: methods that need them return an
+// error.
 func New(dir string, parts Parts) (*Model, error) {
 	m := &Model{parts: parts, dir: dir}
 	var err error
@@ -146,13 +147,13 @@ func (m *Model) Close() error {
 // Name returns the name of the model.
 func (m *Model) Name() string { return m.parts.Name }
 
-// Vocab is how many tokens the model has: ids go from 0 to Vocab-1.
+// Vocab is the number of tokens of the model: ids are 0 to Vocab-1.
 func (m *Model) Vocab() int { return m.parts.Vocab }
 
-// MaxSeq is how many positions a text has.
+// MaxSeq is the maximum number of positions of a text.
 func (m *Model) MaxSeq() int { return m.parts.MaxSeq }
 
-// Hidden is how many elements an embedding has, and a hidden state.
+// Hidden is the number of elements of an embedding and of a hidden state.
 func (m *Model) Hidden() int { return m.parts.Hidden }
 
 // EOS are the ids after which a text ends.
@@ -214,7 +215,7 @@ func (m *Model) Chat(conversation []byte) ([]int, error) {
 // Sampling returns the sampling options of the model's generation_config.json.
 func (m *Model) Sampling() (sampling.Options, error) { return sampling.ReadConfig(m.dir) }
 
-// Schema returns what a JSON schema describes, for [Options]; of an empty one all objects in JSON.
+// Schema compiles a JSON schema for [Options]. An empty one accepts all JSON objects.
 func (m *Model) Schema(schema string) (*grammar.Grammar, error) {
 	v, err := m.vocabulary()
 	switch {
@@ -277,7 +278,8 @@ func (m *Model) SavePrefix(ids []int, path string) error {
 	return outfile.Write(path, func(w io.Writer) error { return k.SavePrefix(w, ids) })
 }
 
-// LoadPrefix puts a prefix into the cache and returns its ids: texts that begin with them are decoded from there on.
+// LoadPrefix loads a prefix into the cache and returns its ids: of texts that begin with them, only the rest is
+// decoded.
 func (m *Model) LoadPrefix(path string) ([]int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

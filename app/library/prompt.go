@@ -11,7 +11,7 @@ import (
 	"amkc/runtime/host"
 )
 
-// A Prompt is what a text begins with: tokens, and embeddings instead of tokens.
+// A Prompt is the beginning of a text: tokens, and embeddings instead of tokens.
 type Prompt struct {
 	IDs []int // Embedding where the next row of Embeddings stands
 	// Embeddings are [rows][hidden]. A row enters the model as [host.Input] says.

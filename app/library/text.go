@@ -54,7 +54,7 @@ type Text struct {
 // of them, and so much is decoded in vain after the end of a text.
 const longestBurst = 3
 
-// Begin starts to continue a prompt. It decodes nothing.
+// Begin starts a text after a prompt. It decodes nothing.
 func (m *Model) Begin(prompt Prompt, o Options) (*Text, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -77,9 +77,9 @@ func openOnly(path string, want func(fs.FileMode) bool, words string) (*os.File,
 	return nil, nil, err
 }
 
-// Read returns the contents of a regular file that is no larger than its kind may be. Even of a file that grows no
-// more than a byte above that is read. A file without a size is empty: those of /proc that call themselves regular
-// and have none may be waited for. Errors are as for [Open].
+// Read returns the contents of a regular file that is no larger than its kind may be. At most one byte more than that
+// is read, even of a file that grows. A file of size 0 is empty: reads of regular files of size 0 in /proc may block.
+// Errors are as for [Open].
 func Read(path string, kind Kind) ([]byte, error) {
 	f, size, err := Open(path)
 	if err != nil {
@@ -113,8 +113,8 @@ func readAll(r io.Reader, path string, size int64, kind Kind) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Digest returns the size and the SHA-256, in hex, of a regular file of any size. If seen is not nil it is told now
-// and then how many bytes have been read, and of how many. Errors are as for [Open].
+// Digest returns the size and the SHA-256, in hex, of a regular file of any size. seen, if not nil, is called
+// occasionally with the number of bytes read and the total. Errors are as for [Open].
 func Digest(path string, seen func(done, total int64)) (size int64, digest string, err error) {
 	f, size, err := Open(path)
 	if err != nil {
@@ -144,7 +144,7 @@ func (m *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// List returns what a directory holds, sorted by name. It never waits; anything but a directory is an *Error.
+// List returns the entries of a directory, sorted by name. It never waits; anything but a directory is an *Error.
 func List(dir string) ([]fs.DirEntry, error) {
 	f, _, err := open(dir, fs.FileMode.IsDir, "a directory")
 	if err != nil {
@@ -165,7 +165,7 @@ func Reason(err error) string {
 	return reword(err, func(_, reason string) string { return reason })
 }
 
-// Describe is [Reason] for where nothing else says which file it was: the path stays.
+// Describe is [Reason] with the path, for messages that do not name the file otherwise.
 func Describe(err error) string {
 	return reword(err, func(path, reason string) string { return path + ": " + reason })
 }
@@ -221,7 +221,7 @@ func What(mode fs.FileMode) string {
 	return "something special"
 }
 
-// A Kind is a kind of file that is read as a whole, and how large one may be.
+// A Kind is a kind of file that is read as a whole, with its maximum size.
 type Kind struct {
 	Name string // in errors, with its article: "a tokenizer.json"
 	Max  int64  // bytes

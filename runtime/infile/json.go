@@ -12,8 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// A JSONError says what is wrong with a JSON text, in the words of its reader and not of encoding/json's. It wraps
-// the latter.
+// A JSONError says what is wrong with a JSON text, without the terms of encoding/json. It wraps the latter.
 type JSONError struct {
 	Line, Column int    // of the byte at fault, from 1; 0 where a value is at fault, which Field names
 	Field        string // path of the value, "" for the whole

@@ -11,18 +11,18 @@ import (
 // ErrBusy says that another process is writing the same file.
 var ErrBusy = errors.New("another amkc is writing it")
 
-// A Claim is a file that exists for as long as a process works on something. The process holds a lock on it, so that
-// others keep away; a file without a lock is of a process that was killed.
+// A Claim is a file that exists for as long as a process works on something. The process holds a lock on it, which
+// excludes others. A file without a lock was left by a process that was killed.
 type Claim struct {
 	*os.File
 	path string // "" once there is no file to remove
 }
 
-// Hold makes the file at path and holds it. If a process that was killed has left one there, that is replaced by a
-// new file and found is true. The error is ErrBusy if a process holds it, and else an *infile.Error.
+// Hold creates the file at path and locks it. A file that a killed process has left there is replaced, and found is
+// true. The error is ErrBusy if another process holds it, and otherwise an *infile.Error.
 //
-// Two processes cannot hold the same path: the one that takes the lock looks afterwards whether the path still names
-// the file that it has locked, and starts over if not. Only the holder of the lock of a file removes or renames it.
+// Two processes cannot hold the same path: after taking the lock, a process checks that the path still names the locked
+// file, and starts over if not. Only the holder of the lock of a file removes or renames it.
 func Hold(path string) (c *Claim, found bool, err error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)

@@ -27,8 +27,8 @@ type File struct {
 	target string
 }
 
-// Create begins a file at path. A file that is there keeps its permissions; a new one has those that the umask
-// leaves. A symbolic link stays, and the file that it leads to is replaced. Errors are those of [Target] and [Hold].
+// Create begins a file at path. An existing file keeps its permissions; a new one has those that the umask allows. A
+// symbolic link is kept, and the file that it leads to is replaced. Errors are those of [Target] and [Hold].
 func Create(path string) (*File, error) {
 	target, mode, err := locate(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func Create(path string) (*File, error) {
 	return &File{c, target}, nil
 }
 
-// Commit puts the file in its place.
+// Commit renames the file to its target.
 func (f *File) Commit() error {
 	err := f.Sync()
 	if err == nil {
@@ -60,7 +60,7 @@ func (f *File) Commit() error {
 	return f.Release()
 }
 
-// Write replaces the file at path by what write writes, whose errors come back as they are.
+// Write replaces the file at path by what write writes. Errors of write are returned unchanged.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := Create(path)
 	if err != nil {

@@ -81,7 +81,7 @@ func acts(r rune) bool {
 // screen.
 const maxShown = 8 << 10
 
-// Clip is Line, cut where it is longer than a message should be.
+// Clip is Line, shortened to the length of a message.
 func Clip(s string) string {
 	if len(s) <= maxShown {
 		return Line(s)

@@ -24,13 +24,13 @@ type Step struct {
 	Unit        string // of Done and Total: Bytes, or a noun in the plural; empty where a rate would say nothing
 }
 
-// Bytes is the unit that is written as KiB, MiB and so on.
+// Bytes is the unit that is shown as KiB, MiB and so on.
 const Bytes = "bytes"
 
 // A Func receives the progress of an activity. Reporting to a nil Func does nothing.
 type Func func(Step)
 
-// Report tells f, if there is one.
+// Report calls f unless it is nil.
 func (f Func) Report(s Step) {
 	if f != nil {
 		f(s)
@@ -42,7 +42,7 @@ const (
 	settled = time.Second            // after which a rate is worth showing
 )
 
-// A Line is the line. The zero Line shows nothing. It is for one goroutine at a time.
+// A Line is the progress line of a terminal. The zero Line shows nothing. It is for one goroutine at a time.
 type Line struct {
 	w     io.Writer // nil: nobody watches
 	width func() int
@@ -86,7 +86,7 @@ func (l *Line) ReportBytes(activity string, done, total int64) {
 	l.Show(Step{Activity: activity, Done: done, Total: total, Unit: Bytes})
 }
 
-// Show replaces the line, unless it was written a moment ago and the activity goes on.
+// Show replaces the line. Updates of one activity are rate-limited.
 func (l *Line) Show(s Step) {
 	if l.w == nil {
 		return
@@ -113,8 +113,8 @@ func (l *Line) Clear() {
 	l.shown, l.activity = false, ""
 }
 
-// Reading returns what shows how many tokens of a prompt have been read. The line is gone when all have been: what is
-// printed next may be the answer.
+// Reading returns a function that shows how many tokens of a prompt have been read. It removes the line when all have
+// been, because the answer may be printed next.
 func Reading(line interface {
 	Show(Step)
 	Clear()
