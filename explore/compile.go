@@ -102,8 +102,8 @@ const (
 	// Waits look at once whether the host has ended the launch. Those of the others do every 65,536 polls, which no run
 	// on a CPU has.
 	eagerDir = "eager"
-	// Objects with the ceiling too, a second kernel as long as the first, and with the traced kernel alone. Each job runs
-	// the same object, whichever jobs a build is compiled for.
+	// Objects with the ceiling too, a second kernel as long as the first, and with the traced kernel alone. Each job
+	// runs the same object, whichever jobs a build is compiled for.
 	measuredDir = "measured"
 	tracedDir   = "traced"
 )
