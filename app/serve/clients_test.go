@@ -11,8 +11,8 @@ import (
 )
 
 // 32 clients at a time, some of which go away or send invalid requests, of an engine of one sequence and of one of
-// four: every answer is the one that the request has alone, nothing is lost, and nothing is left over. AMKC_LONG sends
-// two thousand requests, with longer prompts.
+// four: every answer is the one that the request has alone, nothing is lost, and nothing is left over. The queue of the
+// first is full now and then. AMKC_LONG sends two thousand requests, with longer prompts.
 func TestManyClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
@@ -23,15 +23,15 @@ func TestManyClients(t *testing.T) {
 	}
 	want, err := clients.Alone(t.Context(), serve(t, NewSingle(newVM(t), limits, 4)).url, plan)
 	require.NoError(t, err)
-	t.Run("one sequence", func(t *testing.T) { manyClients(t, NewSingle(newVM(t), limits, 4), plan, want) })
+	t.Run("one sequence", func(t *testing.T) { manyClients(t, NewSingle(newVM(t), limits, 4), 24, plan, want) })
 	batch := newBatch(t, 4)
-	t.Run("four sequences", func(t *testing.T) { manyClients(t, batch, plan, want) })
+	t.Run("four sequences", func(t *testing.T) { manyClients(t, batch, 128, plan, want) })
 	require.Zero(t, batch.taken(), "regions of the cache")
 }
 
-func manyClients(t *testing.T, e Engine, plan clients.Plan, want []clients.Answer) {
+func manyClients(t *testing.T, e Engine, queue int, plan clients.Plan, want []clients.Answer) {
 	s := newTest(e, func(c *Config) {
-		c.Queue = 24
+		c.Queue = queue
 		c.Log = slog.New(slog.DiscardHandler) // a line for each refusal would be kept
 	}).start(t)
 	few := plan
