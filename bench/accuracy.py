@@ -21,13 +21,14 @@ PYCODER = "testdata/models/pycoder-5m"
 # The small models of testdata/models. Which rows are planned follows from the names, and so pages are rendered alike
 # where the models are not.
 ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16",
-       "llama-biases-yarn", "llama-attention-bias", "llama-mlp-bias", "llama-rope-linear", "llama-rope-dynamic",
-       "llama-rope-proportional", "llama-rope-yarn", "qwen3-qknorm", "qwen3-odd-dims", "qwen3-window-half",
-       "qwen3-tied", "qwen3-attention-bias", "qwen3-rope-yarn", "qwen2-bias", "qwen2-odd-dims", "qwen2-window-half",
-       "qwen2-tied", "mistral-full", "mistral-head-dim", "mistral-nemo", "mistral-window", "mistral-window-narrow",
-       "mistral-wide-group", "ministral-windows", "gemma-tied", "gemma-odd-dims", "gemma2-tied", "gemma2-split-k",
-       "gemma2-uncapped", "gemma3-tied", "gemma3-odd-dims", "gemma3-images", "phi3-short", "phi3-long", "phi3-partial",
-       "phi3-window", "apertus-biases", "apertus-gelu", "apertus-llama3", "arcee-biases", "arcee-plain",
+       "llama-biases-yarn", "llama-attention-bias", "llama-layer-heads", "llama-layer-widths", "llama-mlp-bias",
+       "llama-rope-linear", "llama-rope-dynamic", "llama-rope-proportional", "llama-rope-yarn", "qwen3-qknorm",
+       "qwen3-odd-dims", "qwen3-window-half", "qwen3-tied", "qwen3-attention-bias", "qwen3-rope-yarn", "qwen2-bias",
+       "qwen2-odd-dims", "qwen2-window-half", "qwen2-tied", "mistral-full", "mistral-head-dim", "mistral-nemo",
+       "mistral-window", "mistral-window-narrow", "mistral-wide-group", "ministral-windows", "gemma-tied",
+       "gemma-odd-dims", "gemma2-tied", "gemma2-split-k", "gemma2-uncapped", "gemma3-tied", "gemma3-odd-dims",
+       "gemma3-images", "phi3-short", "phi3-long", "phi3-partial", "phi3-window", "apertus-biases", "apertus-gelu",
+       "apertus-llama3", "arcee-biases", "arcee-plain",
        "cohere-biases", "cohere-head-norms", "cohere-head-norms-odd", "cohere-tied", "cohere2-head-dim",
        "cohere2-listed", "cohere2-tied",
        "cwm-listed", "cwm-windows", "ernie4-5-biases", "ernie4-5-tied", "exaone4-full", "exaone4-windows",
@@ -45,10 +46,10 @@ ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3"
 ONLY_FP32 = ("cohere2-head-dim", "llama-rope-linear", "phi3-partial")  # tensor cores do not take heads of such sizes
 FIXTURES = (PYCODER,) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
 # Between them they have every stage body: what internal/kernels compiles for Hopper.
-BODIES = ("pycoder-5m", "llama-gqa", "llama-odd-dims", "llama-biases-yarn", "qwen3-qknorm", "mistral-wide-group",
-          "mistral-window", "gemma-tied", "gemma2-split-k", "gemma3-tied", "phi3-short", "apertus-llama3",
-          "exaone4-windows", "gpt-neox-parallel", "gpt2", "olmo-clipped", "olmo2-plain", "stablelm-head-norms",
-          "starcoder2-tied")
+BODIES = ("pycoder-5m", "llama-gqa", "llama-odd-dims", "llama-biases-yarn", "llama-layer-heads", "qwen3-qknorm",
+          "mistral-wide-group", "mistral-window", "gemma-tied", "gemma2-split-k", "gemma3-tied", "phi3-short",
+          "apertus-llama3", "exaone4-windows", "gpt-neox-parallel", "gpt2", "olmo-clipped", "olmo2-plain",
+          "stablelm-head-norms", "starcoder2-tied")
 GPT2_NAMES = {"max_position_embeddings": "n_positions", "hidden_size": "n_embd", "num_attention_heads": "n_head"}
 FALLBACK_MODELS = (PYCODER, "testdata/models/zoo/llama-odd-dims")
 QUANTISED = tuple(f"testdata/models/quantised/models/{name}" for name in (

@@ -22,9 +22,29 @@ def checkpoint(directory, dtype, device="cuda"):
         config.hidden_act = "gelu_pytorch_tanh"  # what it stands for; transformers 5.0 to 5.17 took it literally
     reads = config.model_type in transformers.models.auto.modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     model = transformers.AutoModelForCausalLM if reads else transformers.AutoModelForImageTextToText
-    with opened(model.from_pretrained(directory, config=config, dtype=torch_dtype(dtype), attn_implementation="eager",
-                                      local_files_only=True).to(device)) as model:
+    if getattr(config, "is_heterogeneous", False):
+        made = of_differing_layers(transformers, directory, config, torch_dtype(dtype))
+    else:
+        made = model.from_pretrained(directory, config=config, dtype=torch_dtype(dtype), attn_implementation="eager",
+                                     local_files_only=True)
+    with opened(made.to(device)) as model:
+        del made
         yield model
+
+
+def of_differing_layers(transformers, directory, config, dtype):
+    """A model of text whose layers have sizes of their own, of which transformers makes layers alone. As in models that
+    it loads, frequencies stay in fp32."""
+    from safetensors.torch import load_file
+
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    for i, of_layer in enumerate(config.per_layer_config):
+        of_layer._attn_implementation = "eager"
+        model.model.layers[i] = type(model.model.layers[i])(of_layer, i)
+    model.load_state_dict(load_file(f"{directory}/model.safetensors"))
+    for p in model.parameters():
+        p.data = p.data.to(dtype)
+    return model
 
 
 @contextlib.contextmanager
