@@ -301,14 +301,23 @@ exec /bin/sleep 600`) // which the test does not wait for
 
 // What nvcc has started and leaves behind holds its output open, and nobody waits for that.
 func TestCachedCompileIsEndedInTime(t *testing.T) {
-	ended := filepath.Join(t.TempDir(), "ended")
-	fakeTools(t, `[ "$1" = --version ] && exit
-(/bin/sleep 600; touch `+ended+`) & wait`)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	begun := filepath.Join(t.TempDir(), "begun")
+	fakeTools(t, strings.ReplaceAll(`[ "$1" = --version ] && exit
+: > BEGUN
+(i=0; while [ -e BEGUN ] && [ $i -lt 600 ]; do /bin/sleep 1; i=$((i + 1)); done; /bin/rm -f BEGUN) & wait`,
+		"BEGUN", begun))
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err := Cached(ctx, zooOptions("llama-gqa"), nil)
+	_, err := Cached(ctx, zooOptions("llama-gqa"), func(s progress.Step) {
+		for strings.HasPrefix(s.Activity, "nvcc") && ctx.Err() == nil { // the weights are packed
+			if _, err := os.Stat(begun); err == nil {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
 	require.ErrorContains(t, err, "interrupted")
-	require.NoFileExists(t, ended)
+	require.FileExists(t, begun, "what nvcc has started has not ended")
 }
 
 // A build for whose sources nvcc certainly takes longer than it may is not begun; one that is in the cache is found.
