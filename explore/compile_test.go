@@ -249,6 +249,8 @@ func TestCompileRefuses(t *testing.T) {
 	_, err = c.compile(ctx, smallBuild(t), t.TempDir(), smallMachine(), nil, nil)
 	require.ErrorIs(t, err, context.Canceled)
 
+	t.Setenv("CPATH", t.TempDir())
+	require.NotEqual(t, c.version, needCompiler(t).version, "which keys of the cache have")
 	t.Setenv(CompilerVariable, "no-such-compiler")
 	_, err = Compile(t.Context(), Options{Build: build, Cache: t.TempDir()})
 	var d *diag.Diagnostic

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/compiler"
+	"amkc/compiler/objects"
 )
 
 // A litmusProgram is a source of cpu/litmus, and macros that it is compiled with.
@@ -112,7 +113,7 @@ func buildLitmus(t *testing.T) string {
 	kernel := slices.Concat(common, strings.Fields("-O1 -w -fsanitize=thread -fno-threadsafe-statics "+hooks+
 		"-Icpu -Icpu/litmus -I../runtime/cuda"))
 	digest := sha256.New()
-	for _, word := range slices.Concat([]string{cxx, string(version)}, machine, kernel) {
+	for _, word := range slices.Concat([]string{cxx, string(version), objects.Environment()}, machine, kernel) {
 		digest.Write([]byte(word + "\n"))
 	}
 	for _, root := range []string{"cpu/machine", "cpu/amk_cpu", "cpu/litmus", "../runtime/cuda/amk"} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"amkc/compiler/objects"
 	"amkc/ir/diag"
 	"amkc/runtime/infile"
 )
@@ -18,7 +19,7 @@ const CompilerVariable = "CXX"
 // A toolchain is a C++ compiler of this machine.
 type toolchain struct {
 	command []string // followed by the flags in CXX
-	version string   // what it says of itself
+	version string   // what it says of itself, and the variables that it reads
 	clang   bool
 
 	wanted func(source string) bool // which kernels of a build are compiled; nil: all
@@ -47,8 +48,8 @@ func findToolchain(ctx context.Context) (*toolchain, error) {
 			why = append(why, path+" --version: "+infile.Reason(err))
 			continue
 		}
-		version := string(out)
-		return &toolchain{command: command, version: version, clang: strings.Contains(version, "clang")}, nil
+		return &toolchain{command: command, version: string(out) + objects.Environment(),
+			clang: strings.Contains(string(out), "clang")}, nil
 	}
 	return nil, diag.Errorf(codeNoCompiler, CompilerVariable,
 		"there is no C++ compiler that runs; want g++ or clang++ on PATH, or its name in %s", CompilerVariable).

@@ -19,12 +19,14 @@ inputs() {
   files=$(git ls-files -co --exclude-standard -- ':!*.go') || return 1
   digests=$(echo "$files" | git hash-object --stdin-paths) || return 1
   echo "$files" "$digests"
-  for tool in "${CXX:-c++}" cc g++ "${PYTHON:-python3}" "${CUDA_HOME:-.cuda/nvidia/cu13}/bin/nvcc" nvcc make; do
+  for tool in "${CXX:-c++}" cc gcc g++ clang clang++ "${PYTHON:-python3}" "${CUDA_HOME:-.cuda/nvidia/cu13}/bin/nvcc" \
+    nvcc make; do
     echo "$tool" "$($tool --version)"
   done
   ls .python .cuda  # pip names folders by versions
   cat /proc/driver/nvidia/version
-  env | grep -E '^(AMKC_|C_INCLUDE|CC=|CPATH|CPLUS_|CUDA_|CXX=|GCC_|GO|LD_|LIBRARY_PATH|NVCC_|PYTHON)' | sort
+  env | sort |
+    grep -E '^(AMKC_|CCC_|CC=|COMPILER_|CPATH|CPLUS_|CUDA_|CXX=|C_INCLUDE|GCC_|GO|LD_|LIBRARY_PATH|NVCC_|PYTHON)'
 }
 
 # The directory of the digest, unless another run has it now; then one of its own, and no result is reused.

@@ -1,6 +1,6 @@
 // Package objects caches the outputs of compilers. The name of a file is a digest of all of its inputs: sources, the
-// headers that they include, flags, and the version that the compiler prints. The package runs no compiler, and does
-// not depend on builds.
+// headers that they include, flags, the version that the compiler prints, and the variables that it reads. Headers of
+// the system are not among them. The package runs no compiler, and does not depend on builds.
 package objects
 
 import (
@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -119,6 +120,22 @@ func Digest(files map[string][]byte, texts ...string) string {
 		fmt.Fprintf(h, "%x %q\n", sha256.Sum256(files[name]), name)
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// variables change which headers, libraries, programs and flags g++, clang++ and nvcc use.
+var variables = strings.Fields("CCC_OVERRIDE_OPTIONS COMPILER_PATH CPATH CPLUS_INCLUDE_PATH C_INCLUDE_PATH " +
+	"GCC_EXEC_PREFIX LIBRARY_PATH NVCC_APPEND_FLAGS NVCC_CCBIN NVCC_PREPEND_FLAGS")
+
+// Environment returns the variables by which compilers make something else of the same sources, for a digest; "" if none
+// is set.
+func Environment() string {
+	var text strings.Builder
+	for _, name := range variables {
+		if value, ok := os.LookupEnv(name); ok {
+			fmt.Fprintf(&text, "%s=%q\n", name, value)
+		}
+	}
+	return text.String()
 }
 
 var includeLine = regexp.MustCompile(`(?m)^\s*#\s*include\s*"([^"]+)"`)

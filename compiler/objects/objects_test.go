@@ -80,3 +80,14 @@ func TestIncluded(t *testing.T) {
 	files["amk/hw/e.cuh"] = []byte("y")
 	require.NotEqual(t, before, Digest(Included(files, "a.cu"), "flags"))
 }
+
+// A variable that compilers read is an input, set to nothing too.
+func TestEnvironment(t *testing.T) {
+	before := Environment()
+	t.Setenv("CPLUS_INCLUDE_PATH", "")
+	empty := Environment()
+	t.Setenv("CPLUS_INCLUDE_PATH", "/opt/include")
+	require.NotEqual(t, before, empty)
+	require.NotEqual(t, empty, Environment())
+	require.Contains(t, Environment(), `CPLUS_INCLUDE_PATH="/opt/include"`)
+}

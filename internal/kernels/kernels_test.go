@@ -67,7 +67,7 @@ func findNVCC(ctx context.Context) (*nvccTool, error) {
 	if path == "" {
 		return nil, fmt.Errorf("there is no nvcc: make cuda fetches it")
 	}
-	nvcc := &nvccTool{path: path}
+	nvcc := &nvccTool{path: path, version: objects.Environment()}
 	for _, tool := range []string{path, "g++"} {
 		said, err := exec.CommandContext(ctx, tool, "--version").Output()
 		if err != nil {
