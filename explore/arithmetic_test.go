@@ -1,14 +1,21 @@
 package explore_test
 
 import (
-	"fmt"
+	"context"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/compiler"
+	"amkc/compiler/objects"
+	"amkc/ir/diag"
 )
 
 // The arithmetic of the CPU side agrees with slow statements of it, within documented errors where it is approximate.
@@ -73,49 +80,89 @@ func arithmetic(t *testing.T, flags ...string) string {
 	return path
 }
 
-// program compiles sources, two at a time, with flags, and links them to path, with others.
+// program compiles sources with flags, and links them to path, with others.
 func program(t *testing.T, path string, flags, link []string, sources ...string) {
 	t.Helper()
-	compiler := os.Getenv("CXX")
-	if compiler == "" {
+	common := strings.Fields("-std=c++17 -ffp-contract=off -fno-strict-aliasing -Wall -Wextra -Werror -Wno-psabi")
+	var all []source
+	for _, name := range sources {
+		of := source{name, common}
+		if filepath.Base(name) != "no_sanitizer.cc" {
+			of.flags = slices.Concat(common, flags)
+		}
+		all = append(all, of)
+	}
+	linked(t, path, compileAll(t, all), link...)
+}
+
+// A source is compiled with flags.
+type source struct {
+	name  string
+	flags []string
+}
+
+// cxx is the C++ compiler.
+func cxx(t *testing.T) string {
+	t.Helper()
+	named := os.Getenv("CXX")
+	if named == "" {
 		var err error
-		if compiler, err = exec.LookPath("c++"); err != nil {
+		if named, err = exec.LookPath("c++"); err != nil {
 			t.Skip("no C++ compiler")
 		}
 	}
-	// What a compiler reads, go test does not see: without this it would show results of other sources again.
-	files, err := filepath.Glob("cpu/*/*")
+	return named
+}
+
+// compileAll returns the objects of sources. They are in amkc's cache, by a digest of the source, of all headers, of
+// flags and compiler.
+func compileAll(t *testing.T, sources []source) (paths []string) {
+	t.Helper()
+	tool, refused := cxx(t), diag.Lookup("AMK5117")
+	version, err := exec.Command(tool, "--version").Output()
 	require.NoError(t, err)
-	for _, file := range files {
-		_, err := os.ReadFile(file)
-		require.NoError(t, err)
-	}
-	dir := t.TempDir()
-	objects := make([]string, len(sources))
-	done := make(chan error, len(sources))
-	turns := make(chan bool, 2)
-	for i, source := range sources {
-		objects[i] = filepath.Join(dir, filepath.Base(source)+".o")
-		args := []string{"-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror",
-			"-Wno-psabi"}
-		if filepath.Base(source) != "no_sanitizer.cc" {
-			args = append(args, flags...)
-		}
-		args = append(args, "-c", source, "-o", objects[i])
-		go func() {
-			turns <- true
-			defer func() { <-turns }()
-			out, err := exec.Command(compiler, args...).CombinedOutput()
-			if err != nil {
-				err = fmt.Errorf("%s: %w\n%s", source, err, out)
+	cache, err := compiler.CacheDir()
+	require.NoError(t, err)
+	cache = filepath.Join(cache, "explore", "tests")
+	require.NoError(t, os.MkdirAll(cache, 0o777))
+	headers := map[string][]byte{}
+	for _, root := range []string{"cpu", "../runtime/cuda/amk"} {
+		require.NoError(t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if ext := filepath.Ext(path); err != nil || e.IsDir() || ext != ".h" && ext != ".cuh" {
+				return err
 			}
-			done <- err
-		}()
+			headers[path], err = os.ReadFile(path)
+			return err
+		}))
 	}
-	for range sources {
-		require.NoError(t, <-done)
+	require.NotEmpty(t, headers)
+	common := objects.Digest(headers, tool, string(version))
+	var missing []objects.Object
+	for _, s := range sources {
+		text, err := os.ReadFile(s.name)
+		require.NoError(t, err)
+		key := objects.Digest(map[string][]byte{s.name: text}, slices.Concat(s.flags, []string{common})...)
+		at := filepath.Join(cache, key[:32]+".o")
+		paths = append(paths, at)
+		missing = append(missing, objects.Object{Name: s.name, Path: at,
+			Make: func(ctx context.Context, _, out string) error {
+				args := slices.Concat(s.flags, []string{"-c", s.name, "-o", out})
+				said, err := exec.CommandContext(ctx, tool, args...).CombinedOutput()
+				if err != nil {
+					return diag.Errorf(refused, s.name, "%v: %s", err, said)
+				}
+				return nil
+			}})
 	}
-	args := append(append(objects, "-o", path), append(link, "-ldl", "-lpthread", "-lm")...)
-	out, err := exec.Command(compiler, args...).CombinedOutput()
+	_, err = objects.Provide(t.Context(), refused, "compiling", missing, nil)
+	require.NoError(t, err)
+	return paths
+}
+
+// linked links objects to an executable or a library.
+func linked(t *testing.T, path string, objects []string, flags ...string) {
+	t.Helper()
+	args := append(append(slices.Clone(objects), "-o", path), append(flags, "-ldl", "-lpthread", "-lm")...)
+	out, err := exec.Command(cxx(t), args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
