@@ -239,7 +239,7 @@ func TestRefusedMessageInABrowser(t *testing.T) {
 	r.asks("a")
 	long := "A long\nstory. " + strings.Repeat("word ", 100)
 	r.asks(long)
-	require.Contains(t, r.Value(shows(notice)), "64 positions")
+	require.Contains(t, r.Value(shows(notice)), "64 tokens")
 	require.Equal(t, long, r.Value(`$("text").value`))
 	require.Equal(t, "a", r.Value(shows(messages)))
 	require.Equal(t, "Yes.", r.Value(shows(answers)))
