@@ -16,7 +16,6 @@ EXCEPT = {
     "runtime/driver/live_test.go": "prints what a GPU takes, and compares nothing",
     "internal/loopsize/measure_test.go": "measures, where AMKC_LONG asks for it",
     "compiler/cli/kill_test.go": "draws the moment at which a build is killed, and any will do",
-    "compiler/cache_test.go": "interrupts a compiler at some moment, and any will do",
     "scripts/test_check_clocks.py": "has examples of what is found",
     "search/evaluate/evaluate_test.go": "a limit of a nanosecond, which is always over",
 }
