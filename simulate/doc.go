@@ -1,6 +1,6 @@
 // Package simulate tests scheduled programs by running them on shadow memory, in adversarial orders. It is the engine
 // of amkc simulate, and the oracle that the validator is tested against. Its verdict is unsafe if it has found an order
-// of tasks in which something goes wrong; it then prints that order, reduced to few tasks.
+// of tasks in which something goes wrong; the verdict then has that order, reduced to few tasks.
 //
 // It shares only package ir, and the packages below that, with validate. It takes the accesses of a task from a
 // recorded run of the reference code (refvm, one task at a time, on the parts of buffers that its views span), and not
@@ -26,9 +26,10 @@
 // with stores to other words, and at the latest when the SM signals a counter that is realised by counting, which is a
 // release. A task that waits on a flagged counter polls: its read of a word that a producer of the counter writes
 // completes when memory holds such a value, and not before. (Loads at gpu scope are served by memory: an SM does not
-// see its own stores earlier than other SMs do.) Each word is polled separately, and orders the task after its writer.
-// In a layout with copies each copy is separate memory: a store is one store per copy, which complete separately, and a
-// task reads the copy whose number is that of its SM modulo their number.
+// see its own stores earlier than other SMs do.) Each word is polled separately, and once by a task. A poll does not
+// order plain memory: the task is not ordered after the writer of the word. In a layout with copies each copy is
+// separate memory: a store is one store per copy, which complete separately, and a task reads the copy whose number is
+// that of its SM modulo their number.
 //
 // Nothing else orders accesses: the steps of an SM are consecutive, and if counter step is realised by counting, no
 // task of a step starts before all tasks of the previous step have arrived there.
