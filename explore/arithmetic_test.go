@@ -136,7 +136,7 @@ func compileAll(t *testing.T, sources []source) (paths []string) {
 		}))
 	}
 	require.NotEmpty(t, headers)
-	common := objects.Digest(headers, tool, string(version))
+	common := objects.Digest(headers, tool, string(version), objects.Environment())
 	var missing []objects.Object
 	for _, s := range sources {
 		text, err := os.ReadFile(s.name)
