@@ -165,14 +165,37 @@ func kernelSources(facts *host.Facts, jobs []string) []kernelSource {
 const mostSources = 10_000
 
 // sourcesOf reads what kernels of a build may include: all headers and sources next to them, below amk and in the
-// directories of passes.
+// directories of passes, and all other files that these include.
 func sourcesOf(build string, facts *host.Facts) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := readSources(files, build, "", false)
 	for _, dir := range append([]string{"amk"}, passDirs(facts)...) {
 		err = errors.Join(err, readSources(files, build, dir, true))
 	}
+	for _, name := range sorted(files) {
+		err = errors.Join(err, readIncludes(files, build, name))
+	}
 	return files, err
+}
+
+// readIncludes reads the files that a file of a build includes, wherever they are and whatever they are called.
+func readIncludes(files map[string][]byte, build, name string) error {
+	for _, of := range objects.Includes(name, files[name]) {
+		if files[of] != nil {
+			continue
+		}
+		err := readSource(files, build, of)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // as the compiler will say, unless a condition leaves it out
+		}
+		if err == nil {
+			err = readIncludes(files, build, of)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readSources reads headers and sources of a directory of a build.
@@ -199,16 +222,25 @@ func readSources(files map[string][]byte, build, dir string, deep bool) error {
 		default:
 			continue
 		}
-		if len(files) == mostSources {
-			return &host.BuildError{Path: build, What: "it has more sources than any build",
-				Remedy: "name a directory that amkc wrote"}
+		if err := readSource(files, build, name); err != nil {
+			return err
 		}
-		text, err := infile.Read(filepath.Join(build, filepath.FromSlash(name)), infile.Source)
-		if err != nil {
-			return &host.BuildError{Path: filepath.Join(build, name), What: "it cannot be read", Err: err}
-		}
-		files[name] = text
 	}
+	return nil
+}
+
+// readSource reads a file of a build.
+func readSource(files map[string][]byte, build, name string) error {
+	at := filepath.Join(build, filepath.FromSlash(name))
+	if len(files) == mostSources {
+		return &host.BuildError{Path: build, What: "it has more sources than any build",
+			Remedy: "name a directory that amkc wrote"}
+	}
+	text, err := infile.Read(at, infile.Source)
+	if err != nil {
+		return &host.BuildError{Path: at, What: "it cannot be read", Err: err}
+	}
+	files[name] = text
 	return nil
 }
 

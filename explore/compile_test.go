@@ -131,7 +131,18 @@ func TestCompileCaches(t *testing.T) {
 	cpu["machine/machine.h"] = append(cpu["machine/machine.h"], "// another\n"...)
 	require.Equal(t, 1+8, compiled(t, c, build, cache, cpu).Made)
 
-	// So does a header of the build, and another compiler; a file that no kernel includes does not.
+	// So does a header of the build, wherever it is and whatever it is called, and another compiler; a file that no
+	// kernel includes does not.
+	require.NoError(t, os.Mkdir(filepath.Join(build, "mine"), 0o700))
+	hosttest.Write(t, build, filepath.Join("mine", "a.inl"), []byte("#include \"../mine/b.hpp\"\n"))
+	hosttest.Write(t, build, filepath.Join("mine", "b.hpp"), []byte("#if 0\n#include \"gone.h\"\n#endif\n"))
+	hosttest.Write(t, build, "measure.cu", []byte("#include \"mine/a.inl\"\n"+smallKernel))
+	before := compiled(t, c, build, cache, cpu)
+	require.Equal(t, 1, before.Made)
+	hosttest.Write(t, build, filepath.Join("mine", "b.hpp"), []byte("// another\n"))
+	other = compiled(t, c, build, cache, cpu)
+	require.Equal(t, 1, other.Made)
+	require.NotEqual(t, before.Sources, other.Sources)
 	hosttest.Write(t, build, "README.md", []byte("another"))
 	hosttest.Write(t, build, filepath.Join("amk", "unused.cuh"), []byte("another"))
 	require.Zero(t, compiled(t, c, build, cache, cpu).Made)

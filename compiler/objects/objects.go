@@ -140,6 +140,14 @@ func Environment() string {
 
 var includeLine = regexp.MustCompile(`(?m)^\s*#\s*include\s*"([^"]+)"`)
 
+// Includes returns the paths that a file includes in quotes, under any condition.
+func Includes(name string, text []byte) (paths []string) {
+	for _, m := range includeLine.FindAllSubmatch(text, -1) {
+		paths = append(paths, path.Join(path.Dir(name), string(m[1])))
+	}
+	return paths
+}
+
 // Included returns sources and the files that they include, under any condition.
 func Included(files map[string][]byte, sources ...string) map[string][]byte {
 	all := map[string][]byte{}
@@ -149,8 +157,8 @@ func Included(files map[string][]byte, sources ...string) map[string][]byte {
 			return
 		}
 		all[name] = files[name]
-		for _, m := range includeLine.FindAllSubmatch(files[name], -1) {
-			add(path.Join(path.Dir(name), string(m[1])))
+		for _, of := range Includes(name, files[name]) {
+			add(of)
 		}
 	}
 	for _, name := range sources {
