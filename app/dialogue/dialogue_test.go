@@ -41,7 +41,7 @@ type scripted struct {
 	fed      [][]int // the ids that were decoded of each turn's prompt
 	prompt   []int   // of this turn, as far as it was decoded
 	rest     []int   // of the answer
-	onToken  func(n int)
+	onToken  func(ctx context.Context, n int)
 	fail     error
 	position int
 }
@@ -99,7 +99,7 @@ func (s *scripted) Complete(ctx context.Context, prompt []int, n int, stops []in
 		done.IDs = append(done.IDs, next)
 		done.Stopped = slices.Contains(stops, next)
 		if s.onToken != nil {
-			s.onToken(len(done.IDs))
+			s.onToken(ctx, len(done.IDs))
 		}
 		if err := emit(next); err != nil {
 			return done, err
@@ -484,10 +484,10 @@ func TestInterrupts(t *testing.T) {
 	in, typed := io.Pipe()
 	defer in.Close()
 	c.In, c.Interrupts, c.Interactive = in, interrupts, true
-	c.onToken = func(n int) {
+	c.onToken = func(ctx context.Context, n int) {
 		if n == 5 && len(c.answers) == 1 {
 			interrupts <- os.Interrupt
-			time.Sleep(50 * time.Millisecond) // until the turn hears of it
+			<-ctx.Done()
 		}
 	}
 	asked := make(asking, 1)
@@ -515,7 +515,7 @@ func TestInterrupts(t *testing.T) {
 	c = newConversation(t, "one\ntwo\n", strings.Repeat("word ", 50), "short")
 	again := make(chan os.Signal)
 	c.Interrupts = again
-	c.onToken = func(n int) {
+	c.onToken = func(_ context.Context, n int) {
 		if n == 5 {
 			again <- os.Interrupt
 		}
