@@ -64,6 +64,8 @@ func TestMarkdownInABrowser(t *testing.T) {
 		`[a](https://b/"onclick="c)`:        `<p><a href="https://b/%22onclick=%22c">a</a></p>`,
 		"```\"><img src=x>\nx\n```": `<div class="code"><div><span>"&gt;&lt;img src=x&gt;</span>` +
 			`<button type="button">Copy</button></div><pre tabindex="0"><code>x</code></pre></div>`,
+		strings.Repeat("_a_ ", 999) + "_b_":  "<p>" + strings.Repeat("<em>a</em> ", 999) + "<em>b</em></p>",
+		strings.Repeat("_a_ ", 1000) + "_b_": "<p>" + strings.Repeat("_a_ ", 1000) + "_b_</p>",
 		"[constructor](constructor)\n\n[a][__proto__]": "<p>[constructor](constructor)</p>" +
 			"<p>[a][<strong>proto</strong>]</p>",
 	} {
@@ -75,7 +77,8 @@ func TestMarkdownInABrowser(t *testing.T) {
 	}
 	for _, text := range []string{strings.Repeat("> ", 5000), nested, strings.Repeat("[", 20000),
 		strings.Repeat("*a", 10000), strings.Repeat("<a ", 10000), strings.Repeat("![", 10000),
-		strings.Repeat("a@", 10000), strings.Repeat("`", 20000)} {
+		strings.Repeat("a@", 10000), strings.Repeat("`", 20000), strings.Repeat("__a__", 20000),
+		strings.Repeat("http://a.b/(", 20000)} {
 		require.NotEmpty(t, r.Value(fmt.Sprintf("shown(%s)", marshal(text))), text[:3])
 	}
 

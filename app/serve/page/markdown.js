@@ -8,6 +8,7 @@ function element(name, properties = {}, ...children) {
   return e;
 }
 
+const longest = 4000; // characters of a paragraph: marked takes the square of the time. More are shown as written
 const deepest = 24; // of quotes and lists in each other; what is deeper is shown as it was written
 
 const kinds = {
@@ -70,6 +71,14 @@ function codeBlock(language, text) {
     element("pre", {tabIndex: 0}, code));
 }
 
+class Lexer extends marked.Lexer {
+  inline(text, tokens = []) {
+    if (text.length <= longest) return super.inline(text, tokens);
+    tokens.push({type: "escape", raw: text, text});
+    return tokens;
+  }
+}
+
 // renderer returns a function that shows a text in a parent, and again as it grows: blocks that are as before stay, and
 // a code block that grew is the same element, so that nothing flickers or scrolls back.
 function renderer(parent) {
@@ -77,7 +86,7 @@ function renderer(parent) {
   return text => {
     let blocks;
     try {
-      blocks = marked.lexer(text);
+      blocks = new Lexer().lex(text);
     } catch { // nested too deeply
       blocks = [{type: "paragraph", raw: text, tokens: [{type: "escape", text}]}];
     }

@@ -15,7 +15,7 @@ const inChat = () => document.querySelector("[name=mode]:checked").value === "ch
 // The conversation and the settings are kept while the tab is open; the key is not.
 let kept = {};
 try { kept = JSON.parse(sessionStorage.amkc); } catch {} // there is none
-for (const id in kept.fields) $(id).value = kept.fields[id];
+for (const id of saved) if (kept.fields?.[id]) $(id).value = kept.fields[id]; // of this release, or of another
 
 function save() {
   if (!model) return; // whose conversation is still kept
