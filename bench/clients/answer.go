@@ -73,10 +73,10 @@ type said struct {
 func (s said) text() string {
 	text := s.Content
 	for _, c := range s.Calls {
-		text += callMark + c.Function.Name + c.Function.Arguments
-		if c.Function.Name == "" { // of a delta that continues a call
-			text = s.Content + c.Function.Arguments
+		if c.Function.Name != "" { // a delta that continues a call has none
+			text += callMark + c.Function.Name
 		}
+		text += c.Function.Arguments
 	}
 	return text
 }
