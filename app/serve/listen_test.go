@@ -77,6 +77,8 @@ func TestShutdown(t *testing.T) {
 	require.Equal(t, finishStop, finish)
 	require.NoError(t, <-ended)
 	require.Contains(t, s.log.String(), "running=1 waiting=3")
+	require.Regexp(t, "level=WARN msg=request .*status=503", s.log.String())
+	require.NotContains(t, s.log.String(), "level=ERROR")
 	_, err = http.Get(s.url)
 	require.Error(t, err, "nobody listens")
 }

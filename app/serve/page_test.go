@@ -164,6 +164,10 @@ func TestPageInABrowser(t *testing.T) {
 	r.Becomes(`document.readyState + document.title`, "completem")
 	require.Equal(t, "It is.|It is.", r.Value(shows(answers)))
 	require.Equal(t, "Is it?|And now?", r.Value(shows(messages)))
+	// Enter of an input method chooses a word.
+	require.Equal(t, "true", r.Value(`($("text").value = "に", $("text").dispatchEvent(new KeyboardEvent("keydown",
+		{key: "Enter", isComposing: true, cancelable: true, bubbles: true})))`))
+	require.Equal(t, "null に", r.Value(`running + " " + $("text").value`))
 	require.Empty(t, r.Faults)
 }
 
