@@ -144,13 +144,13 @@ $(PUBLISHED)/bin/python:
 
 # OpenAI's own clients, for Python and for Go, the examples of theirs, Anthropic's client for Python, and litellm, against
 # the server on the reference VM; and typed answers, with pydantic, instructor, zod, the AI SDK and OpenAI's agents, against
-# one that draws tokens at random.
+# one that draws tokens at random. The programs in docs/serving.md run too, against amkc serve.
 OPENAI := .openai/bin/python
 AGENTS := .agents/bin/python
 AGENTS_JS := .agents-js
 openai: $(OPENAI) $(AGENTS) $(AGENTS_JS)/node_modules
 	AMKC_OPENAI=$(CURDIR)/$(OPENAI) AMKC_OPENAI_GO=1 AMKC_AGENTS=$(CURDIR)/$(AGENTS) \
-		AMKC_AGENTS_JS=$(CURDIR)/$(AGENTS_JS) go test ./app/serve -run 'OpenAI|Anthropic' -count 1 -v
+		AMKC_AGENTS_JS=$(CURDIR)/$(AGENTS_JS) go test ./app/serve ./compiler/cli -run 'OpenAI|Anthropic' -count 1 -v
 
 # The page of the server in a browser: in the one that AMKC_BROWSER names, or in Debian's Chromium, which is fetched (100
 # MB) and unpacked into a folder that git ignores. The pictures of the page and of a terminal, which is xterm.js in the

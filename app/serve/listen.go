@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,8 @@ func (s *Server) Take(p *Port) {
 	}
 	if s.chat != nil {
 		calls, thoughts := s.reply.Names()
-		s.log.Info("what is read out of answers, by the chat template", "calls_of", calls, "thoughts_after", thoughts)
+		s.log.Info("forms of the chat template", "tool_calls", cmp.Or(calls, "none"),
+			"thoughts_begin_with", cmp.Or(thoughts, "none"))
 	}
 	answers := s.Handler()
 	p.server.Store(&answers)

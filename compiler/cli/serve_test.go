@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -136,4 +137,70 @@ func TestServeTakenPort(t *testing.T) {
 	var out, stderr bytes.Buffer
 	require.Equal(t, 2, Main([]string{"serve", served, "--device", "ref", "--port", port, "-q"}, nil, &out, &stderr))
 	require.Contains(t, stderr.String(), "127.0.0.1:"+port+": address already in use [AMK5910]")
+}
+
+// The model of the repository calls a tool, and then answers with the type that is asked for, so that an agent can be
+// tried without a GPU.
+func TestServeAgentOfDemo(t *testing.T) {
+	s := startServing(t, served)
+	ask := func(choice, more string) string {
+		status, body := post(t, s.url+"/v1/chat/completions", `{"temperature": 0, "parallel_tool_calls": false,
+			"tool_choice": "`+choice+`", "tools": [{"type": "function", "function": {"name": "thermometer", "parameters":
+			{"type": "object", "properties": {"city": {"enum": ["Bern", "Oslo"]}}, "required": ["city"],
+			"additionalProperties": false}}}],
+			"response_format": {"type": "json_schema", "json_schema": {"name": "w", "schema": {"type": "object",
+			"properties": {"celsius": {"type": "integer", "minimum": -50, "maximum": 50}}, "required": ["celsius"],
+			"additionalProperties": false}}},
+			"messages": [{"role": "user", "content": "How warm is it in Bern?"}`+more+`]}`)
+		require.Equal(t, 200, status, body)
+		return body
+	}
+	type reply struct {
+		Choices []struct {
+			Message struct {
+				Content   string
+				ToolCalls json.RawMessage `json:"tool_calls"`
+			}
+			FinishReason string `json:"finish_reason"`
+		}
+	}
+	var call, answer reply
+	require.NoError(t, json.Unmarshal([]byte(ask("required", "")), &call))
+	require.Equal(t, "tool_calls", call.Choices[0].FinishReason)
+	require.Contains(t, string(call.Choices[0].Message.ToolCalls), "thermometer")
+	body := ask("auto", `, {"role": "assistant", "tool_calls": `+string(call.Choices[0].Message.ToolCalls)+`},
+		{"role": "tool", "tool_call_id": "x", "content": "21 degrees"}`)
+	require.NoError(t, json.Unmarshal([]byte(body), &answer))
+	require.Equal(t, "stop", answer.Choices[0].FinishReason, body)
+	require.Regexp(t, `^\s*\{\s*"celsius"\s*:\s*-?\d+\s*\}$`, answer.Choices[0].Message.Content)
+	require.Zero(t, s.interrupt(t))
+}
+
+// The Python programs of docs/serving.md run unchanged, except for the port. AMKC_OPENAI names a Python with OpenAI's and
+// Anthropic's clients, and AMKC_AGENTS one with OpenAI's agents.
+func TestServingPageOpenAI(t *testing.T) {
+	if os.Getenv("AMKC_OPENAI") == "" || os.Getenv("AMKC_AGENTS") == "" {
+		t.Skip("AMKC_OPENAI and AMKC_AGENTS do not name both Pythons")
+	}
+	page, err := os.ReadFile("../../docs/serving.md")
+	require.NoError(t, err)
+	programs := regexp.MustCompile("(?s)```python\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	require.Len(t, programs, 4)
+	s := startServing(t, served)
+	var said strings.Builder
+	for _, program := range programs {
+		require.Contains(t, program[1], "http://127.0.0.1:8080")
+		python := os.Getenv("AMKC_OPENAI")
+		if strings.Contains(program[1], "from agents ") {
+			python = os.Getenv("AMKC_AGENTS")
+		}
+		run := exec.Command(python, "-c", strings.ReplaceAll(program[1], "http://127.0.0.1:8080", s.url))
+		out, err := run.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.NotEmpty(t, out)
+		said.Write(out)
+	}
+	require.Equal(t, 2, strings.Count(said.String(), "Weather(city='"), said.String())
+	require.Contains(t, said.String(), "\nreading the thermometer in Oslo\n")
+	require.Zero(t, s.interrupt(t))
 }
