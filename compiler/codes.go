@@ -114,7 +114,8 @@ missing, and the cache has no build of this model.
 
     amkc run model/ --prompt "..." --device cuda
 
-make cuda in the source tree of amkc fetches nvcc; or compile the model on another machine, and name the build instead:
+make cuda in the source tree of amkc fetches nvcc, which CUDA_HOME=.../.cuda/nvidia/cu13 names for an amkc that is
+installed elsewhere; or compile the model on another machine, and name the build instead:
 
     amkc model/ -o build/ --target h200
     amkc run build/ --prompt "..."`)

@@ -39,7 +39,7 @@ func checkNVCC() Check {
 	if c.Found == "" {
 		c.Fault = diag.Errorf(codeNoTool, "nvcc", "there is none on PATH, in CUDA_HOME or in .cuda next to amkc, so "+
 			"no kernel can be compiled here; install a CUDA toolkit, 13.0 if there is a choice, or run make cuda in "+
-			"the source tree of amkc")
+			"the source tree of amkc, and set CUDA_HOME to its folder .cuda/nvidia/cu13")
 	}
 	return c
 }

@@ -145,8 +145,8 @@ func TestServeAgentOfDemo(t *testing.T) {
 	s := startServing(t, served)
 	ask := func(choice, more string) string {
 		status, body := post(t, s.url+"/v1/chat/completions", `{"temperature": 0, "parallel_tool_calls": false,
-			"tool_choice": "`+choice+`", "tools": [{"type": "function", "function": {"name": "thermometer", "parameters":
-			{"type": "object", "properties": {"city": {"enum": ["Bern", "Oslo"]}}, "required": ["city"],
+			"tool_choice": "`+choice+`", "tools": [{"type": "function", "function": {"name": "thermometer",
+			"parameters": {"type": "object", "properties": {"city": {"enum": ["Bern", "Oslo"]}}, "required": ["city"],
 			"additionalProperties": false}}}],
 			"response_format": {"type": "json_schema", "json_schema": {"name": "w", "schema": {"type": "object",
 			"properties": {"celsius": {"type": "integer", "minimum": -50, "maximum": 50}}, "required": ["celsius"],
@@ -176,8 +176,8 @@ func TestServeAgentOfDemo(t *testing.T) {
 	require.Zero(t, s.interrupt(t))
 }
 
-// The Python programs of docs/serving.md run unchanged, except for the port. AMKC_OPENAI names a Python with OpenAI's and
-// Anthropic's clients, and AMKC_AGENTS one with OpenAI's agents.
+// The Python programs of docs/serving.md run unchanged, except for the port. AMKC_OPENAI names a Python with OpenAI's
+// and Anthropic's clients, and AMKC_AGENTS one with OpenAI's agents.
 func TestServingPageOpenAI(t *testing.T) {
 	if os.Getenv("AMKC_OPENAI") == "" || os.Getenv("AMKC_AGENTS") == "" {
 		t.Skip("AMKC_OPENAI and AMKC_AGENTS do not name both Pythons")
