@@ -46,6 +46,22 @@ func TestBuildOfAnotherAmkc(t *testing.T) {
 	require.Contains(t, all, "2 files are not what this amkc emits for program.json; verify the build with amkc 0.0.1")
 	require.Equal(t, 1, strings.Count(all, "[AMK4903]"), all)
 	require.Contains(t, all, "measure.cu")
+
+	// A program of another IR is one error, which says what to do, and digests are compared all the same.
+	edit(t, older, ProgramFile, `"pipelining_depth"`, `"depth_of_another_ir"`)
+	makeFit(t, older)
+	v, err = Verify(older, nil)
+	require.NoError(t, err)
+	require.Len(t, v.Findings, 2)
+	require.Contains(t, v.Findings[1].Msg, "cannot read the program of amkc 0.0.1")
+	require.Contains(t, v.Findings[1].Msg, "or compile the model again")
+	require.Contains(t, v.Findings[1].Related[0], "files of the manifest have their digests")
+	require.Contains(t, v.Findings[1].Related[1], "depth_of_another_ir")
+	edit(t, older, "measure.cu", `\n`, "  \n")
+	v, err = Verify(older, nil)
+	require.NoError(t, err)
+	require.Equal(t, codeFileChanged.ID, v.Findings[1].Code)
+	require.NotContains(t, v.Findings.Error(), "of the manifest have")
 }
 
 // A build of a model in a hub's cache says which one it is, and at which commit.

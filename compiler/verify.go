@@ -89,7 +89,12 @@ func Verify(dir string, tell progress.Func) (*Verification, error) {
 		return true
 	})
 	v.Findings.Add(unlisted(dir, m)...)
+	known := len(v.Findings)
 	p := v.readProgram(dir, "")
+	if p == nil && v.writer != "" && len(v.Findings) > known {
+		v.cannotRead(dir, known)
+		return v, nil
+	}
 	v.readBack(dir, "", p)
 	passes, all := []*ir.Program{}, p != nil && v.proves(p)
 	var before shape.Pass
@@ -119,6 +124,21 @@ func (v *Verification) read(path string, kind infile.Kind) ([]byte, bool) {
 		v.Findings.Add(diag.Errorf(codeNotEmitted, path, "cannot be read: %v", infile.Reason(err)))
 	}
 	return text, err == nil
+}
+
+// cannotRead replaces the findings about the program of another amkc, from number known on, by one that says what can be
+// done. A reader that knows only its own IR finds something in every line of another one.
+func (v *Verification) cannotRead(dir string, known int) {
+	var notes []string
+	if v.Findings[:known].Err() == nil {
+		notes = append(notes, fmt.Sprintf("the %d files of the manifest have their digests", v.Files))
+	}
+	for _, d := range v.Findings[known:] {
+		notes = append(notes, d.Msg)
+	}
+	v.Findings = append(v.Findings[:known], diag.Errorf(codeNotEmitted, filepath.Join(dir, ProgramFile),
+		"this amkc cannot read the program of %s, so nothing is proved; verify the build with that amkc, or compile "+
+			"the model again", v.writer).With(notes...))
 }
 
 // found returns the finding that a file is not what it should be, or nil.
