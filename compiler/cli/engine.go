@@ -58,6 +58,15 @@ func (p *place) define(f *pflag.FlagSet) {
 	p.defineRows(f)
 }
 
+// note says which device was chosen where the command line names none.
+func (p *place) note(c *call) {
+	if p.device == deviceRef {
+		c.note("device: %s, the reference VM on the CPU", p.device)
+		return
+	}
+	c.note("device: %s", p.device)
+}
+
 // opened is an engine with what a caller needs to know about its model.
 type opened struct {
 	engine
@@ -74,7 +83,7 @@ type opened struct {
 func open(ctx context.Context, c *call, p place, dir string, m *modelFlags) (*opened, error) {
 	if p.device == "" {
 		p.device = defaultDevice(c, p.gpu, dir, m)
-		defer func() { c.note("device: %s", p.device) }()
+		defer func() { p.note(c) }()
 	}
 	switch flag := p.set(); {
 	case flag != "" && isBuild(dir):

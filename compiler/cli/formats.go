@@ -108,7 +108,7 @@ func (f *formatsFlags) run(c *call) error {
 	}
 	if f.place.device == "" {
 		f.place.device = defaultDevice(c, f.place.gpu, dir, &f.model)
-		c.note("device: %s", f.place.device)
+		f.place.note(c)
 	}
 	ctx, cancel := interruptible()
 	defer cancel()

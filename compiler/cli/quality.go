@@ -116,7 +116,7 @@ func (q *qualityFlags) run(c *call) error {
 	defer cancel()
 	if q.place.device == "" {
 		q.place.device = cmp.Or(q.refOnly(c, dir, &q.model), q.refOnly(c, against, other), deviceCUDA)
-		c.note("device: %s", q.place.device)
+		q.place.note(c)
 	}
 	first, err := open(ctx, c, q.place, dir, &q.model)
 	if err != nil {

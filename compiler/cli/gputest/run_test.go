@@ -23,6 +23,8 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
+const onCPU = "device: ref, the reference VM on the CPU\n"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -150,7 +152,7 @@ func TestRunModelElsewhere(t *testing.T) {
 	args := []string{"run", pycoder, "--ids", "5", "--max-tokens", "1", "--max-seq", strconv.Itoa(smallSeq)}
 	code, _, stderr := amkc(append(args, "--target", "t4")...)
 	require.Equal(t, 0, code, stderr)
-	require.Equal(t, "device: ref\n", stderr, "a program for another GPU")
+	require.Equal(t, onCPU, stderr, "a program for another GPU")
 
 	code, _, stderr = amkc(append(args, "--gpu", "7", "--device", "cuda")...)
 	require.Equal(t, 2, code, stderr)
@@ -171,7 +173,7 @@ func TestRunModelElsewhere(t *testing.T) {
 	t.Setenv(compiler.CacheVariable, t.TempDir())
 	code, _, stderr = amkc(args...)
 	require.Equal(t, 0, code, stderr)
-	require.Equal(t, "device: ref\n", stderr, "nothing to compile kernels with")
+	require.Equal(t, onCPU, stderr, "nothing to compile kernels with")
 	code, _, stderr = amkc(append(args, "--device", "cuda")...)
 	require.Equal(t, 2, code)
 	require.Regexp(t, `there is no g\+\+ here.*\[AMK5113\]`, stderr)
@@ -209,5 +211,5 @@ func TestQuality(t *testing.T) {
 	// Where one side can only run on the reference VM, both do.
 	code, _, stderr = amkc(append(args, "--against", got.Build, "--target", "t4")...)
 	require.Equal(t, 0, code, stderr)
-	require.Equal(t, "device: ref\n", stderr)
+	require.Equal(t, onCPU, stderr)
 }
