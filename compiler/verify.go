@@ -126,8 +126,8 @@ func (v *Verification) read(path string, kind infile.Kind) ([]byte, bool) {
 	return text, err == nil
 }
 
-// cannotRead replaces the findings about the program of another amkc, from number known on, by one that says what to do.
-// A reader that knows only its own IR finds something in every line of another one.
+// cannotRead replaces the findings about the program of another amkc, from number known on, by one that says what to
+// do. A reader that knows only its own IR finds something in every line of another one.
 func (v *Verification) cannotRead(dir string, known int) {
 	var notes []string
 	if v.Findings[:known].Err() == nil {
