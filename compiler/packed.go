@@ -52,6 +52,11 @@ func (b *PackedBuild) Pass(sub string) (*ir.Program, error) {
 	}
 	p, diags := ir.LoadJSON(text, path)
 	if diags.Err() != nil {
+		if m, err := readManifest(b.dir); err == nil {
+			if _, written := otherWriter(m); written != "" {
+				diags.Errors()[0].With(written + "; use that amkc, or compile the model again")
+			}
+		}
 		return nil, diags
 	}
 	if proof := validate.ProgramFor(kernel.Backend, p); !proof.OK {

@@ -72,13 +72,11 @@ func Verify(dir string, tell progress.Func) (*Verification, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Verification{tell: tell}
-	this := thisCompiler()
-	if m.Compiler.Version != this.Version || m.Compiler.Commit != this.Commit && m.Compiler.Commit != "" &&
-		this.Commit != "" {
-		v.writer = "amkc " + m.Compiler.Text()
-		v.Findings.Add(diag.Warningf(codeOtherAmkc, dir, "the build was written by %s, and this is amkc %s", v.writer,
-			this.Text()).With("this amkc can say whether files have their digests, and whether it proves the program",
+	writer, written := otherWriter(m)
+	v := &Verification{tell: tell, writer: writer}
+	if writer != "" {
+		v.Findings.Add(diag.Warningf(codeOtherAmkc, dir, "%s", written).With(
+			"this amkc can say whether files have their digests, and whether it proves the program",
 			"only the other one can say whether the files are what it emits for the program"))
 	}
 	eachFile(m, func(name, digest string, size int64) bool {
@@ -114,6 +112,17 @@ func Verify(dir string, tell progress.Func) (*Verification, error) {
 		return v, nil
 	}
 	return v, v.checkEmission(dir, m, p, passes...)
+}
+
+// otherWriter returns the amkc that wrote a build, and a sentence about it, if that is another one than this.
+func otherWriter(m *codegen.Manifest) (writer, written string) {
+	this := thisCompiler()
+	if m.Compiler.Version == this.Version && (m.Compiler.Commit == this.Commit || m.Compiler.Commit == "" ||
+		this.Commit == "") {
+		return "", ""
+	}
+	writer = "amkc " + m.Compiler.Text()
+	return writer, fmt.Sprintf("the build was written by %s, and this is amkc %s", writer, this.Text())
 }
 
 // read reads a file that every build has. One that cannot be read is a finding, whatever the manifest says: without it
