@@ -186,20 +186,19 @@ func summary(dir string, b *compiler.Build, formats passes.WeightFormats, p *cos
 	}
 	has, next := "sources and weights", "make -C "+shellWord(dir)
 	kernels, launcher := b.Toolchain.NVCC != "", slices.Contains(b.Files, m.Name)
-	executable := path.Join(filepath.ToSlash(dir), m.Name)
+	executable, verb := path.Join(filepath.ToSlash(dir), m.Name), "chat"
+	if !slices.Contains(b.Files, host.TokenizerFile) {
+		verb = "check"
+	}
 	switch {
 	case kernels && launcher:
-		verb := "chat"
-		if !slices.Contains(b.Files, host.TokenizerFile) {
-			verb = "check"
-		}
 		if !strings.Contains(executable, "/") {
 			executable = "./" + executable
 		}
 		has, next = "sources, weights, kernels and executable",
 			fmt.Sprintf("%s %s, on a machine with this GPU", shellWord(executable), verb)
 	case kernels: // amkc itself can run them
-		has, next = has+", kernels", fmt.Sprintf("amkc chat %s, on a machine with this GPU", shellWord(dir))
+		has, next = has+", kernels", fmt.Sprintf("amkc %s %s, on a machine with this GPU", verb, shellWord(dir))
 	case launcher:
 		has += ", executable"
 	}

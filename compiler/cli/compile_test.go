@@ -26,7 +26,9 @@ func TestWhatComesNext(t *testing.T) {
 	}{
 		{"my build", "", nil, "my build: sources and weights", "make -C 'my build'"},
 		{"my build", "", []string{"tiny"}, "my build: sources and weights, executable", "make -C 'my build'"},
-		{"b", "13.0", nil, "b: sources and weights, kernels", "amkc chat b, on a machine with this GPU"},
+		{"b", "13.0", nil, "b: sources and weights, kernels", "amkc check b, on a machine with this GPU"},
+		{"b", "13.0", []string{"tokenizer.json"}, "b: sources and weights, kernels",
+			"amkc chat b, on a machine with this GPU"},
 		{"b", "13.0", []string{"tiny", "tokenizer.json"}, "b: sources, weights, kernels and executable",
 			"b/tiny chat, on a machine with this GPU"},
 		{".", "13.0", []string{"tiny"}, ".: sources, weights, kernels and executable",
