@@ -51,6 +51,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 		Usage  embeddingUsage `json:"usage"`
 	}{Object: "list", Model: req.model}
 	rec := recordOf(r)
+	defer s.scheduler.inParts()()
 	for i, input := range req.inputs {
 		state, err := s.state(r.Context(), rec, input.ids, i > 0)
 		if err == nil {

@@ -131,9 +131,14 @@ func TestEmbeddingsWaitTheirTurn(t *testing.T) {
 	running(1, 0)
 	s.scheduler.stop()
 	e.gate <- struct{}{}
+	e.gate <- struct{}{}
 	got = <-several
-	require.Equal(t, 503, got.status, got.body)
-	require.Equal(t, "shutting_down", faultOf(t, got.body).Code)
+	require.Equal(t, 200, got.status, "what was accepted before the end is answered: %s", got.body)
+	require.Equal(t, 2, strings.Count(got.body, `"index"`))
+	<-s.scheduler.done
+	status, body = s.post(t, "/v1/embeddings", `{"input": [[6], [7]]}`)
+	require.Equal(t, 503, status, body)
+	require.Equal(t, "shutting_down", faultOf(t, body).Code)
 }
 
 // On the reference VM embeddings are its last hidden states, with what an earlier request has left in the cache and

@@ -22,8 +22,10 @@ type scheduler struct {
 	mu       sync.Mutex
 	waiting  []*generation
 	reserved int                      // places of generations that are being made
+	parts    int                      // requests whose generations come one after the other
 	running  map[Sequence]*generation // changed by the scheduler's goroutine alone
 	stopping bool                     // nothing new is taken
+	ended    bool                     // nothing at all is
 	failed   error                    // of the last step; ErrLost: of the last one that there is
 
 	wake chan struct{} // of capacity 1: there is something to do
@@ -37,7 +39,7 @@ func newScheduler(e Engine, queue int, log *slog.Logger, now func() time.Time) *
 
 // submit makes n generations and puts them at the end of the queue, all or none. Their places are taken before they are
 // made, which is work too: as many wait for that as may wait in the queue. Errors are errFull and errStopping; what
-// follows another generation of its request has the place of that one, and finds the queue never full.
+// follows another generation of its request has the place of that one, and gets neither unless everything is cancelled.
 func (s *scheduler) submit(n int, follows bool, make func() []*generation) (all []*generation, err error) {
 	if err := s.reserve(n, follows); err != nil {
 		return nil, err
@@ -46,7 +48,7 @@ func (s *scheduler) submit(n int, follows bool, make func() []*generation) (all 
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.reserved -= n
-		if err = errStopping; !s.stopping {
+		if err = errStopping; !s.ended && (follows || !s.stopping) {
 			err = nil
 			s.enqueue(all)
 		}
@@ -58,7 +60,7 @@ func (s *scheduler) submit(n int, follows bool, make func() []*generation) (all 
 func (s *scheduler) reserve(n int, follows bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.room(n); err != nil && !(follows && err == errFull) {
+	if err := s.room(n); err != nil && !follows {
 		return err
 	}
 	s.reserved += n
@@ -68,6 +70,18 @@ func (s *scheduler) reserve(n int, follows bool) error {
 func (s *scheduler) enqueue(all []*generation) {
 	s.waiting = append(s.waiting, all...)
 	s.tell()
+}
+
+// inParts announces a request whose generations come one after the other, until done is called.
+func (s *scheduler) inParts() (done func()) {
+	add := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.parts += n
+		s.tell()
+	}
+	add(1)
+	return func() { add(-1) }
 }
 
 // check says what submit would say now of n generations, so that no work is done for a request that will be
@@ -99,6 +113,13 @@ func (s *scheduler) leave(all ...*generation) {
 	s.tell()
 }
 
+// drained reports whether nothing is taken any more, and nothing that was taken has yet to come.
+func (s *scheduler) drained() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping && s.parts == 0
+}
+
 // load is how many generations run and wait, and the error of the last step.
 func (s *scheduler) load() (running, waiting int, failed error, stopping bool) {
 	s.mu.Lock()
@@ -124,7 +145,7 @@ func (s *scheduler) abandon(err error) {
 	for _, g := range s.waiting {
 		g.close(err)
 	}
-	s.waiting = nil
+	s.waiting, s.ended = nil, true
 }
 
 func (s *scheduler) tell() {
@@ -141,7 +162,7 @@ func (s *scheduler) run(ctx context.Context) {
 		s.admit()
 		s.dropGone()
 		s.form(0)
-		running, waiting, failed, stopping := s.load()
+		running, waiting, failed, _ := s.load()
 		switch {
 		case ctx.Err() != nil:
 			s.abandon(errStopping)
@@ -154,7 +175,7 @@ func (s *scheduler) run(ctx context.Context) {
 		case running > 0: // all wait for something else
 			s.sleep(ctx)
 		case waiting > 0: // the engine has refused one, and others wait
-		case stopping:
+		case s.drained():
 			return
 		default:
 			s.sleep(ctx)
