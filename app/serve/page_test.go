@@ -339,6 +339,34 @@ func TestInterruptedAnswerInABrowser(t *testing.T) {
 	require.Empty(t, r.Faults)
 }
 
+// A complete answer is not lost to a part of another: what is regenerated and stopped can be undone.
+func TestStoppedRegenerationInABrowser(t *testing.T) {
+	r := opens(t, func(prompt string) string {
+		if strings.Contains(prompt, "briefly") {
+			return "Once..."
+		}
+		return "Complete."
+	}, nil)
+	r.Becomes(`document.title`, "m")
+	r.asks("a")
+	r.sets("system", "briefly")
+	r.clicks("Regenerate the answer")
+	r.Becomes(`document.querySelector(".answer")?.textContent.trim()`, "Once")
+	r.Presses("Escape")
+	r.Becomes(`running`, "null")
+	require.Equal(t, "A part of an answer replaced the one before.", r.Value(shows(notice)))
+	r.Value(`$("notice").lastChild.click()`)
+	require.Equal(t, "Complete.", r.Value(shows(answers)))
+	require.Empty(t, r.Value(shows(notice)))
+
+	// The conversation is kept if the server has another model.
+	r.Value(`sessionStorage.amkc = JSON.stringify({...JSON.parse(sessionStorage.amkc), model: "another"})`)
+	r.Call("Page.reload", nil)
+	r.Becomes(shows(messages), "a")
+	require.Equal(t, "Complete.", r.Value(shows(answers)))
+	require.Empty(t, r.Faults)
+}
+
 // Turns are edited, answered again, deleted, copied and cleared, and what is deleted comes back.
 func TestEditingAConversationInABrowser(t *testing.T) {
 	var mu sync.Mutex
@@ -389,6 +417,9 @@ func TestEditingAConversationInABrowser(t *testing.T) {
 	r.clicks("Copy the message")
 	r.Becomes(`navigator.clipboard.readText()`, "b!")
 	r.Becomes(`document.querySelector("[aria-label='Copy the message']").textContent`, "Copy")
+	r.Value(`navigator.clipboard.writeText = () => Promise.reject(), document.execCommand = () => false`)
+	r.clicks("Copy the message")
+	r.Becomes(`document.querySelector("article:last-child [aria-label='Copy the message']").textContent`, "Not copied")
 	require.Empty(t, r.Faults)
 }
 

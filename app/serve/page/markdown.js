@@ -109,17 +109,18 @@ function renderer(parent) {
   };
 }
 
-// copy copies a text, and says so on its button. Pages that are not local or encrypted have no clipboard.
+// copy copies a text, and says on its button whether it could. Pages that are not local or encrypted have no clipboard.
 async function copy(text, button) {
+  let copied = true;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
     const area = element("textarea", {value: text});
     document.body.append(area);
     area.select();
-    document.execCommand("copy");
+    copied = document.execCommand("copy");
     area.remove();
   }
-  button.textContent = "Copied";
+  button.textContent = copied ? "Copied" : "Not copied";
   setTimeout(() => { button.textContent = "Copy"; }, 1500);
 }

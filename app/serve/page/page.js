@@ -49,7 +49,7 @@ async function describe() {
   for (const name of ["temperature", "top_p"]) $(name).placeholder = model.defaults[name];
   $("switch").hidden = !model.thinking_switch;
   document.querySelector("[value=chat]").disabled = !model.chat;
-  if (kept.model === model.id) turns = kept.turns;
+  if (kept.turns) turns = kept.turns; // with this model, or with the one that was served before
   setMode(model.chat && (kept.model === model.id ? kept.chat : inChat()));
   kept = {};
 }
@@ -149,13 +149,17 @@ async function ask(asked, at, typed) {
     follow(true);
     await write(turn);
   } catch (error) {
-    const stopped = error.name === "AbortError";
-    if (turn?.answer || turn?.thought) turn.note = stopped ? "stopped" : "interrupted";
+    const stopped = error.name === "AbortError", replaced = before;
+    const restore = () => { turns = replaced; notify(""); draw(); };
+    const part = Boolean(turn?.answer || turn?.thought);
+    if (part) turn.note = stopped ? "stopped" : "interrupted";
     else {
       turns = before;
       if (typed) back(asked, at);
     }
-    if (!stopped) complain(error);
+    const undo = part && at !== null ? ["Undo", restore] : []; // what it replaced was complete
+    if (!stopped) complain(error, ...undo);
+    else if (undo.length) notify("A part of an answer replaced the one before.", ...undo);
   }
   running = null;
   busy(false);
