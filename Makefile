@@ -7,7 +7,8 @@ PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-
 # The compiler takes a quarter less processor time where its heap may grow to nine times what is live in it.
 GO := GOGC=800 GOMEMLIMIT=2GiB go
 
-.PHONY: build install cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser pictures
+.PHONY: build install cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai
+.PHONY: browser pictures
 .PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage draws
 .PHONY: looping results results-tools lint goldens clean
 
@@ -142,9 +143,9 @@ $(PUBLISHED)/bin/python:
 	$(PYTHON) -m venv $(PUBLISHED)
 	$(PUBLISHED)/bin/pip install --quiet --disable-pip-version-check transformers==5.23.0 jinja2==3.1.6
 
-# OpenAI's own clients, for Python and for Go, the examples of theirs, Anthropic's client for Python, and litellm, against
-# the server on the reference VM; and typed answers, with pydantic, instructor, zod, the AI SDK and OpenAI's agents, against
-# one that draws tokens at random. The programs in docs/serving.md run too, against amkc serve.
+# OpenAI's clients for Python and Go and their examples, Anthropic's client for Python, and litellm, against the server
+# on the reference VM; and typed answers, with pydantic, instructor, zod, the AI SDK and OpenAI's agents, against one that
+# draws tokens at random. The programs in docs/serving.md run too, against amkc serve.
 OPENAI := .openai/bin/python
 AGENTS := .agents/bin/python
 AGENTS_JS := .agents-js

@@ -42,7 +42,7 @@ BENCHED = (
     (Case("testdata/configs/llama-3.2-1b", "bf16", SEED, SHAPE_POSITIONS), (0, 2032)),
     (Case("testdata/configs/llama-3.1-8b", "bf16", SEED, SHAPE_POSITIONS), (0, 2032)),
 )
-# What AutoMegaKernel's paper puts beside the peak of memory, at position 0; in fp32 too, which nobody tunes amkc for;
+# What AutoMegaKernel's paper compares with the peak of memory, at position 0; in fp32 too, which nobody tunes amkc for;
 # and published shapes in 4 bits.
 SMALL = "testdata/configs/llama-2048h-4l"
 ROOFLINE = tuple(Case(model, dtype, SEED, SHAPE_POSITIONS) for model, dtype in (

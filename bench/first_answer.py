@@ -21,7 +21,6 @@ SEED = 1
 FIRST = ((Case("testdata/models/pycoder-5m", "bf16"), "def fibonacci(n):"),
          (Case("testdata/configs/llama-3.2-1b", "bf16", SEED), "Name three rivers."))
 TOKENS = 48
-SUMMARY = 2  # lines behind the list of files that amkc prints
 HUB = "example"  # the organisation that the checkpoints are of, in the cache
 
 
@@ -52,7 +51,7 @@ def first_answer_row(shop, case, message):
         "compile_s": compile_s, "first_text_s": first_s, "answer_s": whole_s, "total_s": compile_s + first_s,
         "checkpoint_bytes": weights, "launcher": own, "message": message, "answer": answer,
         "said": said.strip().splitlines()[-1:],
-        "compiled": compiled.stdout.splitlines()[-SUMMARY:] + compiled.stderr.splitlines()})
+        "compiled": compiled.stdout.splitlines() + compiled.stderr.splitlines()})
 
 
 def judge_first_answer(r):

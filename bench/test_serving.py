@@ -48,7 +48,7 @@ AMKC = """\
         out.mkdir(parents=True)
         (out / "mode").write_text(pathlib.Path(__file__).with_name("mode").read_text())
         (out / "amkc.manifest.json").write_text(json.dumps({{"facts": {{"model": {{"name": "m"}}}}}}))
-        print("file\\nbuild: " + args[0] + "\\nbuild: predicted")
+        print("model " + args[0] + "\\npredicted\\nbuild\\nnext")
         print("build: a warning", file=sys.stderr)
 """
 
@@ -122,7 +122,8 @@ class FirstAnswer(unittest.TestCase):
         self.assertLess(row["first_text_s"] + 0.1, row["answer_s"])
         self.assertAlmostEqual(row["total_s"], row["compile_s"] + row["first_text_s"])
         self.assertEqual(row["said"], ["12 tokens, 5 a second"])
-        self.assertEqual(row["compiled"], ["build: example/pycoder-5m", "build: predicted", "build: a warning"])
+        self.assertEqual(row["compiled"],
+                         ["model example/pycoder-5m", "predicted", "build", "next", "build: a warning"])
         self.assertGreater(row["checkpoint_bytes"], 10e6)
         self.assertIn("HF_HOME=", self.shop.log[-2])
         json.dumps(row, allow_nan=False)

@@ -3,8 +3,8 @@
 # command. Tests write tens of thousands of small files, and each costs several times the processor time on a disk. If
 # TMPDIR is set, they are stored there.
 #
-# go test reuses the result of a test if its Go sources, its files and its environment are the same. It does not see what
-# other processes of a test read: compilers, Python, amkc. So the directory is named by a digest of all files of the
+# go test reuses the result of a test if its Go sources, its files and its environment are the same. It does not see
+# what other processes of a test read: compilers, Python, amkc. So the directory is named by a digest of all files of the
 # repository that are not Go, of the tools, and of the variables that these read: if one of them has changed, every test
 # that writes temporary files runs again.
 room_gb=4

@@ -46,7 +46,7 @@ func DefineChat[V any](set Set[V], c *Chat) {
 }
 
 // NoSample answers --sample, which chat had in the previous release.
-const NoSample = "chat draws tokens without --sample now; leave it out, or want --greedy for the most probable token"
+const NoSample = "chat draws tokens without --sample now; leave it out, or use --greedy for the most probable token"
 
 // Fault says which flags exclude each other, empty if none do.
 func (c *Chat) Fault() string {

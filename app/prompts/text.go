@@ -7,7 +7,7 @@ import (
 	"amkc/text/tokenizer"
 )
 
-// A Text is what tokens say after a prompt, up to a stop string.
+// A Text decodes the tokens after a prompt, up to a stop string.
 type Text struct {
 	Prompt  string // as the decoder shows it
 	Written string // so far

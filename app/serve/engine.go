@@ -38,8 +38,8 @@ type Engine interface {
 	Retire(s Sequence)
 }
 
-// ErrLost is the error of a Step after which the engine never decodes again, as after a fault of a GPU: the server ends
-// with it, so that what has started the process starts it again.
+// ErrLost is the error of a Step after which the engine cannot decode again, for example after a GPU fault. The server
+// exits with it, so that its service manager restarts it.
 var ErrLost = errors.New("the engine is lost until the process is started again")
 
 // Limits are what an engine can hold.

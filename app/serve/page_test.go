@@ -512,14 +512,14 @@ func TestAccessibilityInABrowser(t *testing.T) {
 				.map(x => x <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4);
 			return .2126 * r + .7152 * g + .0722 * b;
 		};
-		const behind = e => {
+		const backdrop = e => {
 			const own = getComputedStyle(e).backgroundColor;
-			return own === "rgba(0, 0, 0, 0)" ? behind(e.parentElement) : own;
+			return own === "rgba(0, 0, 0, 0)" ? backdrop(e.parentElement) : own;
 		};
 		return Math.min(...["h1", "#open", ".user", ".answer p", ".answer code", ".code span", "th", "td",
 			".actions span", "#speed", "#context", "#send", "#mode span"].map(selector => {
 			const e = document.querySelector(selector);
-			const [less, more] = [getComputedStyle(e).color, behind(e)].map(luminance).sort((a, b) => a - b);
+			const [less, more] = [getComputedStyle(e).color, backdrop(e)].map(luminance).sort((a, b) => a - b);
 			return (more + .05) / (less + .05);
 		}));
 	})()`

@@ -22,11 +22,11 @@ type scheduler struct {
 	mu       sync.Mutex
 	waiting  []*generation
 	reserved int                      // places of generations that are being made
-	parts    int                      // requests whose generations come one after the other
+	parts    int                      // accepted requests that submit their generations one after the other
 	running  map[Sequence]*generation // changed by the scheduler's goroutine alone
-	stopping bool                     // nothing new is taken
-	ended    bool                     // nothing at all is
-	failed   error                    // of the last step; ErrLost: of the last one that there is
+	stopping bool                     // no new request is accepted
+	ended    bool                     // no generation is accepted
+	failed   error                    // of the last step; after ErrLost there is no other step
 
 	wake chan struct{} // of capacity 1: there is something to do
 	done chan struct{} // closed when the goroutine has ended
@@ -113,7 +113,7 @@ func (s *scheduler) leave(all ...*generation) {
 	s.tell()
 }
 
-// drained reports whether nothing is taken any more, and nothing that was taken has yet to come.
+// drained reports whether no request is accepted any more, and all accepted ones have submitted their generations.
 func (s *scheduler) drained() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +127,8 @@ func (s *scheduler) load() (running, waiting int, failed error, stopping bool) {
 	return len(s.running), len(s.waiting), s.failed, s.stopping
 }
 
-// stop refuses what is new. The goroutine ends when what runs and waits has ended: a proxy that has sent a request
-// here, after another server refused it, has no third one to try, and no proxy takes over a stream that has begun.
+// stop refuses new requests. The goroutine ends when running and waiting generations have ended. Waiting ones are not
+// refused, because a proxy may have sent them here after another server had refused them, and has no third one.
 func (s *scheduler) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,7 +51,7 @@ func (f *benchFlags) define(set *pflag.FlagSet) {
 	set.Var(newGPU(&f.gpu), "gpu", "use GPU number `N`")
 }
 
-// predicts is what there is instead of a GPU, for what measures.
+// predicts is the advice of verbs that measure, where there is no GPU.
 const predicts = "amkc cost predicts, without a GPU"
 
 // benched is the result of bench in JSON.

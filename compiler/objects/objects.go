@@ -126,8 +126,7 @@ func Digest(files map[string][]byte, texts ...string) string {
 var variables = strings.Fields("CCC_OVERRIDE_OPTIONS COMPILER_PATH CPATH CPLUS_INCLUDE_PATH C_INCLUDE_PATH " +
 	"GCC_EXEC_PREFIX LIBRARY_PATH NVCC_APPEND_FLAGS NVCC_CCBIN NVCC_PREPEND_FLAGS")
 
-// Environment returns the variables by which compilers make something else of the same sources, for a digest; "" if
-// none is set.
+// Environment returns the variables that are set and change what compilers produce, for a digest; "" if none is set.
 func Environment() string {
 	var text strings.Builder
 	for _, name := range variables {

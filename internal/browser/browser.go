@@ -19,7 +19,7 @@ import (
 // A Browser is Chromium without a window, which is told what to do through a pipe: requests of its DevTools protocol in
 // JSON, with a zero byte after each.
 type Browser struct {
-	Faults []string // exceptions of the page, and what it was kept from
+	Faults []string // exceptions of the page, and requests and operations that its policy blocked
 
 	t       *testing.T
 	to      io.Writer
@@ -67,7 +67,7 @@ func Open(t *testing.T, url string) *Browser {
 	return b
 }
 
-// Call asks for something and waits for the answer.
+// Call sends a request of the DevTools protocol and waits for its result.
 func (b *Browser) Call(method string, params map[string]any) json.RawMessage {
 	b.t.Helper()
 	b.last++
@@ -104,7 +104,7 @@ func (b *Browser) Call(method string, params map[string]any) json.RawMessage {
 	}
 }
 
-// Value is that of an expression of the page as a string, or of the promise that it is.
+// Value evaluates an expression in the page, waits if it is a promise, and returns it as a string.
 func (b *Browser) Value(expression string) string {
 	b.t.Helper()
 	var got struct {
@@ -132,7 +132,7 @@ func (b *Browser) Becomes(expression, want string) {
 	}
 }
 
-// Types types a text into what has the focus.
+// Types inserts a text into the element that has the focus.
 func (b *Browser) Types(text string) {
 	b.t.Helper()
 	b.Call("Input.insertText", map[string]any{"text": text})
@@ -158,8 +158,8 @@ func (b *Browser) Presses(key string) {
 	}
 }
 
-// Screen sets the size of the window in CSS pixels, with two of the picture for each, and whether the user likes it
-// light or dark.
+// Screen sets the size of the window in CSS pixels, at two pixels of the picture for each, and the preferred color
+// scheme: "light" or "dark".
 func (b *Browser) Screen(width, height int, scheme string) {
 	b.t.Helper()
 	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height,
@@ -168,7 +168,8 @@ func (b *Browser) Screen(width, height int, scheme string) {
 		{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}}})
 }
 
-// Names returns the roles of what a user can operate, with the names by which programs for the blind call them.
+// Names returns the role and the accessible name, which a screen reader announces, of each element that a user can
+// operate.
 func (b *Browser) Names() []string {
 	b.t.Helper()
 	var tree struct {

@@ -39,7 +39,7 @@ func (b *Browser) Picture(file string, update bool, text string, vary func(strin
 	require.Equal(b.t, old.Bounds(), now.Bounds())
 }
 
-// decoded is a picture, which is not of one colour.
+// decoded decodes a picture and requires that it is not blank.
 func decoded(t *testing.T, text []byte) image.Image {
 	t.Helper()
 	p, err := png.Decode(bytes.NewReader(text))
@@ -57,7 +57,7 @@ func decoded(t *testing.T, text []byte) image.Image {
 // head is the length of a signature and of a header chunk, with which a picture begins.
 const head = 8 + 12 + 13
 
-// describe puts a text into a picture, in UTF-8: a chunk of the type iTXt.
+// describe adds a text in UTF-8 to a picture, as a chunk of type iTXt.
 func describe(picture []byte, text string) []byte {
 	chunk := append([]byte("iTXt"+keyword), 0, 0, 0, 0, 0) // not compressed, in no language
 	chunk = append(chunk, text...)
@@ -66,7 +66,7 @@ func describe(picture []byte, text string) []byte {
 	return append(out, picture[head:]...)
 }
 
-// description is the text that describe put into a picture.
+// description returns the text that describe added to a picture.
 func description(t *testing.T, picture []byte) string {
 	t.Helper()
 	require.Greater(t, len(picture), head+8)

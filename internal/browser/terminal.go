@@ -13,8 +13,8 @@ import (
 
 const margin = 12 // around a terminal
 
-// OpenTerminal opens a page with a terminal, xterm.js from the folder that AMKC_XTERM names, which shows what a program
-// wrote. It also returns the lines of text on it.
+// OpenTerminal opens a page with a terminal that shows the output of a program: xterm.js, from the folder that
+// AMKC_XTERM names. It also returns the lines of text on it.
 func OpenTerminal(t *testing.T, written string, columns int) (b *Browser, lines string) {
 	folder := os.Getenv("AMKC_XTERM")
 	if folder == "" {

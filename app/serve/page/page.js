@@ -131,8 +131,8 @@ async function write(turn) {
 
 // Asking.
 
-// ask asks for the answer to a text as turn number at, in place of that turn and of those after it; null adds one. What
-// cannot be answered changes nothing: the conversation is as before, and the text is in the field again if it was typed.
+// ask requests the answer to a text as turn number at, in place of that turn and of those after it; null adds one. A
+// request that fails changes nothing: the conversation is as before, and a typed text is in the field again.
 async function ask(asked, at, typed) {
   if (running) return;
   let before = turns, turn = null;
