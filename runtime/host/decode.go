@@ -52,13 +52,28 @@ func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position in
 // [PositionError], [TokenError], [StallError], [sampling.LogitsError], the cause of a cancelled context, those of the
 // driver, and those of want.
 func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int, err error) {
+	return s.decode(ctx, in, want, true)
+}
+
+// read is [Session.Feed] where the token after the last is not wanted, so that a pass over a prompt may take all.
+func (s *Session) read(ctx context.Context, ids []int) error {
+	_, err := s.decode(ctx, Input{IDs: ids}, Outputs{}, false)
+	return err
+}
+
+// decode is [Session.Decode]. Unless choose is set, next has no meaning.
+func (s *Session) decode(ctx context.Context, in Input, want Outputs, choose bool) (next int, err error) {
 	if err := s.takes(in); err != nil {
 		return 0, err
 	}
 	tell := s.reading(len(in.IDs), want.Logits != nil)
 	for len(in.IDs) > 0 {
 		tell(len(in.IDs))
-		first, n := s.position, s.promptTokens(len(in.IDs), want.Logits != nil)
+		known := len(in.IDs)
+		if choose {
+			known-- // a step decodes the last one
+		}
+		first, n := s.position, s.promptTokens(known, want.Logits != nil)
 		var part Input
 		if n > 0 {
 			part, in = in.cut(n, s.info.Hidden)
@@ -79,7 +94,7 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 			if err != nil {
 				return 0, err
 			}
-			if next = tokens[n-1]; next == noToken {
+			if next = tokens[n-1]; next == noToken && choose {
 				s.position--
 				return 0, nothingAt(first + n)
 			}

@@ -1,7 +1,20 @@
 package host
 
-// PromptTokens is for tests.
-func (s *Session) PromptTokens(n int, logits bool) int { return s.promptTokens(n, logits) }
+import "time"
+
+// PromptTokens is for tests: of n tokens after which one is chosen.
+func (s *Session) PromptTokens(n int, logits bool) int { return s.promptTokens(n-1, logits) }
 
 // LateEpoch is for tests.
 func LateEpoch(exchanges int) uint64 { return lateEpoch(exchanges) }
+
+// A ReadingPace is for tests.
+type ReadingPace struct{ readingPace }
+
+// Fits is for tests.
+func (p *ReadingPace) Fits(within time.Duration, at, least int) int { return p.fits(within, at, least) }
+
+// Read is for tests.
+func (p *ReadingPace) Read(tokens, at, least int, took time.Duration) {
+	p.read(tokens, at, least, took)
+}

@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"amkc/runtime/driver"
 	"amkc/runtime/shape"
@@ -20,6 +22,9 @@ const (
 
 // promptLeast is how many tokens make a pass over a prompt worth its while: it takes longer than a step.
 const promptLeast = 8
+
+// promptTile is how many tokens the kernel for prompts multiplies by a tile of weights at a time, at least.
+const promptTile = 64
 
 // A promptKernel decodes hundreds of known tokens at once, and leaves their rows in the cache, to the bits of single
 // steps. It chooses no token, so the last one of a prompt is left to a step.
@@ -122,14 +127,56 @@ func (f *Facts) PromptPart() int {
 	return maxSteps
 }
 
-// promptTokens is how many of n known tokens the next pass over the prompt takes: all of one variant, and not the last
-// one; 0 if there is no kernel for it, or if it is not worth its while.
+// A readingPace is how long the last pass over a prompt took, or launches of steps where the build has no kernel for
+// prompts. It predicts the next one, so that its tokens can be limited by time. It determines where a prompt is cut,
+// and never the logits. The zero value knows nothing.
+type readingPace struct {
+	tokens int
+	at     int // the position of the first
+	took   time.Duration
+}
+
+// steepFrom is a position up to which attention takes less time than the rest of a pass. From there on the time of a
+// token is taken to grow with its position.
+const steepFrom = 1024
+
+// fits is how many tokens from a position on take no longer than a time, in multiples of some; least where nothing is
+// known.
+func (p *readingPace) fits(within time.Duration, at, least int) int {
+	if p.took <= 0 {
+		return least
+	}
+	n := float64(max(0, within)) * float64(p.tokens) / float64(p.took) // if all take as long as those did
+	// n tokens are at position at+n/2 in the mean, and take n * (at + n/2 + steepFrom) / there as long as one of those.
+	there, here := float64(p.at+p.tokens/2+steepFrom), float64(at+steepFrom)
+	n = min(n, math.Sqrt(here*here+2*n*there)-here, 1<<30)
+	return int(n) / least * least
+}
+
+// read records a pass. Of few tokens it says little, because weights are read for one as for many.
+func (p *readingPace) read(tokens, at, least int, took time.Duration) {
+	if tokens >= least {
+		*p = readingPace{tokens, at, took}
+	}
+}
+
+// leastPart is the least number of prompt tokens that are worth a pass: a tile of the kernel for prompts, which takes
+// as long for fewer.
+func (s *Session) leastPart() int {
+	if s.prompt != nil {
+		return promptTile
+	}
+	return promptLeast
+}
+
+// promptTokens is how many of n known tokens the next pass over the prompt takes: all of one variant; 0 if there is no
+// kernel for it, or if it is not worth its while.
 func (s *Session) promptTokens(n int, logits bool) int {
 	if s.prompt == nil {
 		return 0
 	}
 	end := s.info.VariantEnds[s.info.variant(s.position)]
-	n = min(n-1, s.prompt.tokens, end-s.position)
+	n = min(n, s.prompt.tokens, end-s.position)
 	if logits {
 		n = min(n, maxSteps)
 	}

@@ -28,28 +28,32 @@ type Batch struct {
 	slots []slot // one for each region of the cache
 	order []int  // of the slots that are taken: that in which their sequences were admitted
 
-	step map[bool]time.Duration // of the last launch without drafts, of several sequences and of one
+	step     map[bool]time.Duration // of the last launch without drafts, of several sequences and of one
+	decoding time.Duration          // that the last step with results took, less the reading of prompts
+	shortest bool                   // the next step reads the shortest prompt first
 }
 
 // BatchOptions limit the work of a step of a batch. The zero value keeps steps short.
 type BatchOptions struct {
 	Steps int // of a launch, if no sequence wants logits; up to 32, and 0 means 1
 	// Within limits the time of a launch of several steps, because sequences join between launches. A launch has no
-	// more steps than each of its sequences has returned tokens, so that the first tokens arrive at once, and one step
-	// while a prompt is read. 0: only Steps limits it.
+	// more steps than each of its sequences has returned tokens, so that the first tokens arrive at once. 0: only Steps
+	// limits it.
 	Within time.Duration
-	// Prompt is the number of prompt tokens that a step reads. 0 means 129 if the build has a kernel for prompts, and
-	// otherwise 64; for a single sequence, as many as a launch takes.
+	// Prompt is the number of prompt tokens that a step reads. 0: as many as a launch takes, and as fit into Pause if
+	// other sequences wait for their next tokens.
 	Prompt int
+	// Pause limits the time of a step that reads prompts while other sequences wait for their next tokens, if Prompt is
+	// 0. How many tokens that is depends on how long earlier parts took. A step reads at least one tile of the kernel
+	// for prompts, 64 tokens, or 8 without that kernel. 0 means [DefaultPause].
+	Pause time.Duration
 	// Drafter predicts the continuation of sequences. It is not used if nil, or if the build has no kernel that
 	// verifies drafts.
 	Drafter draft.Drafter
 }
 
-const (
-	defaultPrompt = 64
-	kernelPrompt  = 2*64 + 1 // two tiles of the kernel for prompts, and the token that a step decodes after them
-)
+// DefaultPause is the default of [BatchOptions.Pause].
+const DefaultPause = 50 * time.Millisecond
 
 // SequenceOptions are the options of a sequence.
 type SequenceOptions struct {
@@ -112,13 +116,8 @@ func (l *slot) single() bool { return l.replaced() || l.Masked }
 // NewBatch returns a batch without sequences.
 func (s *Session) NewBatch(o BatchOptions) *Batch {
 	o.Steps = min(max(1, o.Steps), maxSteps)
-	if o.Prompt <= 0 {
-		switch o.Prompt = defaultPrompt; {
-		case s.Sequences() == 1: // where no other waits
-			o.Prompt = s.facts.PromptPart()
-		case s.prompt != nil:
-			o.Prompt = kernelPrompt
-		}
+	if o.Pause <= 0 {
+		o.Pause = DefaultPause
 	}
 	s.script = nil
 	return &Batch{s: s, o: o, slots: make([]slot, s.Sequences()), step: map[bool]time.Duration{}}
@@ -213,10 +212,18 @@ func (b *Batch) Retire(id int) {
 	b.order = slices.DeleteFunc(b.order, func(i int) bool { return i == id })
 }
 
-// Step does a bounded amount of work: it reads parts of prompts, in order of admission, and decodes the next token, or
-// a few, of each sequence whose prompt has been read; hidden states are computed one by one. A step that has only read
-// prompts has no results. Results of a sequence are in order. Errors are those of [Session.Feed]. After an error every
-// sequence is in its state before the step, or at the end of a part of its prompt.
+// Unread is the number of tokens of a sequence's prompt that no step has decoded yet, 0 after the last.
+func (b *Batch) Unread(id int) int {
+	if l := &b.slots[id]; l.given == 0 {
+		return len(l.rest)
+	}
+	return 0
+}
+
+// Step does a bounded amount of work: it reads parts of prompts, and decodes the next token, or a few, of each sequence
+// whose prompt has been read; hidden states are computed one by one. A step that has only read prompts has no results.
+// Results of a sequence are in order. Errors are those of [Session.Feed]. After an error every sequence is in its state
+// before the step, or at the end of a part of its prompt.
 func (b *Batch) Step(ctx context.Context) ([]Token, error) {
 	if b.s.closed {
 		return nil, ErrClosed
@@ -225,6 +232,7 @@ func (b *Batch) Step(ctx context.Context) ([]Token, error) {
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}
+	begun := time.Now()
 	var live []int
 	var states []Token
 	for _, id := range b.order {
@@ -260,40 +268,10 @@ func (b *Batch) Step(ctx context.Context) ([]Token, error) {
 		l := &b.slots[t.Sequence]
 		l.ids, l.rest, l.left = append(l.ids, l.rest...), nil, 0
 	}
-	return slices.Concat(b.echoed(), states, tokens), nil
-}
-
-// read decodes prompts up to their last tokens, as many tokens as a step may.
-func (b *Batch) read(ctx context.Context) error {
-	left := b.o.Prompt
-	for _, id := range b.order {
-		l := &b.slots[id]
-		if l.held {
-			continue
-		}
-		if left > 0 {
-			if err := b.borrow(id); err != nil {
-				return err
-			}
-		}
-		for more := true; more && left > 0 && len(l.rest) > 1; more = !l.Echo { // one part of it has logits enough
-			n := min(left, len(l.rest)-1)
-			b.enter(id)
-			var err error
-			if l.Echo {
-				n = min(n, echoPart)
-				err = b.echo(ctx, id, n)
-			} else {
-				_, err = b.s.Feed(ctx, l.rest[:n], nil)
-			}
-			if err != nil {
-				return err
-			}
-			l.ids, l.rest = append(l.ids, l.rest[:n]...), l.rest[n:]
-			left -= n
-		}
+	if len(states)+len(tokens) > 0 {
+		b.decoding = time.Since(begun)
 	}
-	return nil
+	return slices.Concat(b.echoed(), states, tokens), nil
 }
 
 // enter makes the session stand in the region of a sequence. What it decodes on its own there it chooses nothing

@@ -88,7 +88,7 @@ func (b *Batch) launch(live []int) (steps int, stops []int) {
 // stepsWithin is how many steps fit into Within, by the time that a step of the last launch took.
 func (b *Batch) stepsWithin(live []int) int {
 	step := b.step[len(live) > 1]
-	if step == 0 || slices.ContainsFunc(b.order, func(id int) bool { return len(b.slots[id].rest) > 1 }) {
+	if step == 0 {
 		return 1
 	}
 	steps := int(b.o.Within / step)

@@ -27,7 +27,7 @@ func gives(t *testing.T, b *host.Batch, id, steps int) (all []int) {
 }
 
 // Where others wait for the end of a launch, the first token of a sequence comes on its own, and launches become longer
-// as far as there is time. While a prompt is read, and where each token is asked for, they have one step.
+// as far as there is time, also while a prompt is read. Where each token is asked for, they have one step.
 func TestLaunchesThatEndSoon(t *testing.T) {
 	for _, sequences := range []int{1, 2} {
 		s := open(t, "")
@@ -47,7 +47,7 @@ func TestLaunchesThatEndSoon(t *testing.T) {
 		if sequences > 1 {
 			late, _, err := b.Admit([]int{7, 8, 9, 1, 2, 3}, host.SequenceOptions{})
 			require.NoError(t, err)
-			require.Equal(t, []int{1, 1, 1, 1, 2, 4}, gives(t, b, id, 6), "two read, and then the late one begins")
+			require.Equal(t, []int{8, 8, 1, 1, 2, 4}, gives(t, b, id, 6), "two read, and then the late one begins")
 			b.Retire(late)
 			_, _, err = b.Admit([]int{4}, host.SequenceOptions{Masked: true})
 			require.NoError(t, err)

@@ -1,10 +1,89 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"time"
 
 	"amkc/runtime/driver"
 )
+
+// read decodes parts of prompts, of each up to its last token, as many tokens as a step may. Steps alternate between the
+// order of admission and the shortest first: a short prompt does not wait for a long one, and no prompt waits for all
+// that are shorter.
+func (b *Batch) read(ctx context.Context) error {
+	var unread []int
+	for _, id := range b.order {
+		if l := &b.slots[id]; len(l.rest) > 1 && !l.held {
+			unread = append(unread, id)
+		}
+	}
+	if len(unread) == 0 {
+		return nil
+	}
+	if b.shortest {
+		slices.SortStableFunc(unread, func(x, y int) int {
+			return cmp.Compare(len(b.slots[x].rest), len(b.slots[y].rest))
+		})
+	}
+	b.shortest = !b.shortest
+	begun, read := time.Now(), 0
+	for _, id := range unread {
+		l := &b.slots[id]
+		if b.part(read, len(l.ids), begun) <= 0 || b.awaits(id) {
+			continue
+		}
+		if err := b.borrow(id); err != nil {
+			return err
+		}
+		n, first := min(b.part(read, len(l.ids), begun), len(l.rest)-1), len(l.ids)
+		if l.Echo {
+			n = min(n, echoPart)
+		}
+		if n <= 0 { // the last token is all that is left, or others have read what a step may
+			continue
+		}
+		b.enter(id)
+		var err error
+		if since := time.Now(); l.Echo {
+			err = b.echo(ctx, id, n)
+		} else if err = b.s.read(ctx, l.rest[:n]); err == nil {
+			b.s.pace.read(n, first, b.s.leastPart(), time.Since(since))
+		}
+		if err != nil {
+			return err
+		}
+		l.ids, l.rest = append(l.ids, l.rest[:n]...), l.rest[n:]
+		read += n
+	}
+	return nil
+}
+
+// part is how many tokens of a prompt at a position a step still reads that began to read at some time, and has read
+// others.
+func (b *Batch) part(read, at int, begun time.Time) int {
+	switch {
+	case b.o.Prompt > 0:
+		return b.o.Prompt - read
+	case !b.waits():
+		return max(b.s.facts.Prompt, maxSteps) - read
+	}
+	least := b.s.leastPart()
+	n := b.s.pace.fits(b.o.Pause*7/8-b.decoding-time.Since(begun), at, least)
+	if read == 0 {
+		n = max(n, least)
+	}
+	return n
+}
+
+// waits reports whether a sequence waits for its next token, one that is held too.
+func (b *Batch) waits() bool {
+	return slices.ContainsFunc(b.order, func(id int) bool {
+		l := &b.slots[id]
+		return l.left > 0 && len(l.rest) == 1
+	})
+}
 
 // A prompt that begins as a text in another region does is not decoded so far either: that region is copied. So it is
 // with several answers to one prompt, and with prompts that have a beginning in common while their texts are decoded.
@@ -12,6 +91,34 @@ import (
 // worthCopying is the share of all positions, as a divisor, from which on tokens are worth the copy of a region, which
 // has rows for all of them.
 const worthCopying = 32
+
+// awaits reports whether a sequence is to borrow what another one that is ahead of it has yet to read.
+func (b *Batch) awaits(id int) bool {
+	l := &b.slots[id]
+	for at, by := range b.order {
+		other := &b.slots[by]
+		if by == id || l.Echo || other.held || len(other.rest) < 2 || len(other.ids) < len(l.ids) ||
+			len(other.ids) == len(l.ids) && at > slices.Index(b.order, id) {
+			continue
+		}
+		n, most := len(l.ids), min(len(l.ids)+len(l.rest), len(other.ids)+len(other.rest))
+		for n < most && l.token(n) == other.token(n) {
+			n++
+		}
+		if (n-len(other.ids))*worthCopying >= b.s.info.MaxSeq {
+			return true
+		}
+	}
+	return false
+}
+
+// token is one of a text, which has been decoded or is to be decoded next.
+func (l *slot) token(i int) int {
+	if i < len(l.ids) {
+		return l.ids[i]
+	}
+	return l.rest[i-len(l.ids)]
+}
 
 // borrow gives a sequence whose prompt is not read the rows of the region that has most of it, if it gains by that.
 func (b *Batch) borrow(id int) error {

@@ -73,6 +73,7 @@ type Session struct {
 	drafts  draft.Stats
 	script  []int         // see SetScript
 	took    time.Duration // of the last launch, from before it was queued
+	pace    readingPace
 }
 
 // Facts returns the facts of the manifest.
