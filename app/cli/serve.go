@@ -30,6 +30,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		return err
 	}
 	o := engine.Served()
+	o.Pause = f.Pause()
 	if drafts {
 		if o.Drafter, err = c.drafter("serve", *guess, facts, true); err != nil {
 			return err

@@ -64,6 +64,8 @@ func (e *batch) Step(ctx context.Context) ([]serve.Event, error) {
 	return events, nil
 }
 
+func (e *batch) Unread(s serve.Sequence) int { return e.of.Unread(int(s)) }
+
 func (e *batch) Replace(s serve.Sequence, token int) {
 	if err := e.of.Replace(int(s), token); err != nil {
 		e.refused = err

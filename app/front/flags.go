@@ -6,8 +6,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"amkc/app/serve"
+	"amkc/runtime/host"
 	"amkc/text/sampling"
 )
 
@@ -61,7 +63,11 @@ type Serve struct {
 	APIKey  string
 	Queue   int
 	Grace   int // seconds
+	pause   int // milliseconds
 }
+
+// Pause is how long the reading of prompts may make other answers wait between two tokens.
+func (s *Serve) Pause() time.Duration { return time.Duration(s.pause) * time.Millisecond }
 
 // DefineServe adds them.
 func DefineServe[V any](set Set[V], s *Serve) {
@@ -79,6 +85,8 @@ func DefineServe[V any](set Set[V], s *Serve) {
 		"let up to `N` answers wait, and refuse more")
 	add(set, NewCount(&s.Grace, int(serve.DefaultGrace.Seconds()), 0, math.MaxInt32), "grace",
 		"on SIGTERM, give requests that were accepted `N` seconds to end")
+	add(set, NewCount(&s.pause, int(host.DefaultPause.Milliseconds()), 1, 60_000), "pause",
+		"of several answers at a time, read long prompts in parts that let others wait up to `N` ms for a token")
 }
 
 // countSuffixes are what may stand after a whole number on the command line. 8k is 8192: contexts and vocabularies

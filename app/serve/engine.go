@@ -26,6 +26,8 @@ type Engine interface {
 	// prompts has no events. Events of a sequence are in order. After an error the caller must retire all sequences;
 	// others may be admitted afterwards, unless it is ErrLost.
 	Step(ctx context.Context) ([]Event, error)
+	// Unread is the number of tokens of a sequence's prompt that are not decoded yet; 0 from its first token on.
+	Unread(s Sequence) int
 	// Allow sets the tokens among which the next one of a sequence is chosen; nil means all. It is called before the
 	// next Step, for sequences that were admitted with Masked.
 	Allow(s Sequence, allowed sampling.Mask)

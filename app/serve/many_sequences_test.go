@@ -98,6 +98,8 @@ func (b *vmBatch) Step(ctx context.Context) (events []Event, err error) {
 	return events, nil
 }
 
+func (b *vmBatch) Unread(s Sequence) int { return 0 } // there are no streams that last
+
 func (b *vmBatch) Replace(s Sequence, token int) { b.slots[s].rest = []int{token} }
 
 func (b *vmBatch) Retire(s Sequence) { b.slots[s] = vmSlot{} }

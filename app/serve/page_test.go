@@ -437,6 +437,25 @@ func TestThoughtsInABrowser(t *testing.T) {
 	require.Empty(t, r.Faults)
 }
 
+// While a long prompt is read, the page says how far that is, until the answer begins.
+func TestLongPromptInABrowser(t *testing.T) {
+	r := opens(t, always("Read."), nil)
+	r.Becomes(`document.title`, "m")
+	r.pace.Store(int64(700 * time.Millisecond))
+	r.Value(fmt.Sprintf(`$("text").value = %q`, strings.Repeat("a line\n", 100)))
+	r.writes("")
+	const note, says = `document.querySelector("article:last-child .answer + .actions span")`,
+		`/^\d+ of \d+ tokens of the prompt are read$/.test(`
+	r.Becomes(says+note+`.textContent)`, "true")
+	require.Equal(t, "visible", r.Value(`getComputedStyle(`+note+`).visibility`))
+	r.pace.Store(int64(time.Millisecond))
+	r.Becomes(`running`, "null")
+	require.Equal(t, "Read.", r.Value(shows(answers)))
+	require.Contains(t, r.Value(note+`.textContent`), "tokens")
+	require.Equal(t, "false", r.Value(says+note+`.textContent)`))
+	require.Empty(t, r.Faults)
+}
+
 // A reader who has scrolled up stays where he is while an answer comes, and goes back by a button.
 func TestScrollingInABrowser(t *testing.T) {
 	r := opens(t, always(strings.Repeat("A line.\n\n", 40)+"..."), nil)

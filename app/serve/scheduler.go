@@ -280,8 +280,11 @@ func (s *scheduler) step(ctx context.Context) {
 			s.engine.Allow(e.Sequence, g.allowed())
 		}
 	}
-	for _, g := range s.running {
+	for id, g := range s.running {
 		g.flush()
+		if g.tokens == 0 {
+			g.out.reads(len(g.prompt), s.engine.Unread(id))
+		}
 	}
 	s.form(maskPatience)
 }

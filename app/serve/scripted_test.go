@@ -203,6 +203,12 @@ func logitsOf(token int) []float32 {
 	return logits
 }
 
+func (e *scripted) Unread(s Sequence) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.running[s].unread
+}
+
 func (e *scripted) Replace(s Sequence, token int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

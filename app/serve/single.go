@@ -146,6 +146,13 @@ func (e *single) state(ctx context.Context) ([]Event, error) {
 	return []Event{{State: state}}, nil
 }
 
+func (e *single) Unread(Sequence) int {
+	if len(e.text.Output) > 0 {
+		return 0
+	}
+	return len(e.rest)
+}
+
 func (e *single) Allow(_ Sequence, allowed sampling.Mask) { e.text.Allowed = allowed }
 
 func (e *single) Replace(_ Sequence, token int) { e.rest = []int{token} }

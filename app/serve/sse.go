@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -61,10 +62,14 @@ func (s *stream) put(text []byte) error {
 	return s.err
 }
 
+// readEvery is how often a stream says how much of a long prompt has been read, in a comment.
+const readEvery = time.Second
+
 // stream answers as the answer comes. An error that it returns is to be answered, as nothing has been sent.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, from *outbox, f form) error {
 	out := &stream{w: w}
 	opened := map[int]bool{}
+	every, quiet := min(s.pingEvery, readEvery), time.Duration(0) // for which nothing has been said
 	err := from.follow(r.Context(), func(deltas []delta) (bool, error) {
 		var all []event
 		for _, d := range deltas {
@@ -78,8 +83,21 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, from *outbox, f 
 				all = append(all, f.closing(d.answer, d.finish, d.stop)...)
 			}
 		}
+		if len(all) > 0 {
+			quiet = 0
+		}
 		return len(all) > 0, out.send(all)
-	}, s.pingEvery, func() error { return out.ping(f.ping()) })
+	}, every, func() error {
+		if text := from.reading(); text != "" {
+			quiet = 0
+			return out.put([]byte(": " + text + "\n\n"))
+		}
+		if quiet += every; quiet < s.pingEvery {
+			return nil
+		}
+		quiet = 0
+		return out.ping(f.ping())
+	})
 	if err == nil {
 		err = out.send(f.ending(recordOf(r).usage()))
 	}
@@ -103,6 +121,7 @@ type outbox struct {
 	open   int // answers that have not ended
 	closed bool
 	err    error
+	read   string        // how much of the prompt that is being read, if that has changed since it was said
 	news   chan struct{} // of capacity 1: something has changed
 }
 
@@ -113,6 +132,23 @@ func (o *outbox) put(deltas ...delta) {
 	o.deltas = append(o.deltas, deltas...)
 	o.mu.Unlock()
 	o.tell()
+}
+
+// reads notes how many tokens of a prompt a step has left unread.
+func (o *outbox) reads(tokens, unread int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.read = ""; unread > 0 {
+		o.read = fmt.Sprintf("%d of %d tokens of the prompt are read", tokens-unread, tokens)
+	}
+}
+
+// reading takes what reads has noted; empty: there is nothing new.
+func (o *outbox) reading() (text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	text, o.read = o.read, ""
+	return text
 }
 
 // close ends the deltas of an answer. The last one ends all deltas, and so does one that has ended with an error.

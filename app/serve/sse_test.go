@@ -78,6 +78,31 @@ func TestStreamPings(t *testing.T) {
 	})
 }
 
+// While a long prompt is read, comments say how far that is, each second, and not again while nothing changes.
+func TestStreamOfALongPrompt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := says(t, "a")
+		e.gate = make(chan struct{})
+		s := newTest(e, nil).run(t)
+		go func() {
+			for range 3 {
+				time.Sleep(400 * time.Millisecond)
+				e.gate <- struct{}{}
+			}
+			time.Sleep(20 * time.Second)
+			close(e.gate)
+		}()
+		prompt := "[" + strings.Repeat("5, ", 199) + "5]"
+		status, got := s.answer(t, "/v1/completions", `{"prompt": `+prompt+`, "stream": true}`)
+		require.Equal(t, 200, status)
+		rest, found := strings.CutPrefix(got, ": 100 of 200 tokens of the prompt are read\n\n"+
+			": 150 of 200 tokens of the prompt are read\n\n: ping\n\n")
+		require.True(t, found, got)
+		require.NotContains(t, rest, "are read")
+		require.Contains(t, rest, `data: {"id":"cmpl-1"`)
+	})
+}
+
 // So there are while a call comes of which nothing can be said yet.
 func TestStreamPingsInsideOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

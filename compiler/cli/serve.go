@@ -92,7 +92,7 @@ func (s *serveFlags) run(c *call) error {
 		return err
 	}
 	b := sessions.Served()
-	b.Drafter = d
+	b.Drafter, b.Pause = d, s.front.Pause()
 	config.Model, config.Engine = o.name, o.sequences(b)
 	err = s.front.Answer(ctx, l, config, func(url string) error {
 		c.payload = struct {

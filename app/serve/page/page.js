@@ -79,7 +79,8 @@ function body(turn) {
   return b;
 }
 
-// events calls a function with each event of a stream, in the groups in which they arrive.
+// events calls a function with each event of a stream, in the groups in which they arrive, and with the comment that
+// says how much of a long prompt has been read.
 async function events(response, each) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ;) {
@@ -89,7 +90,7 @@ async function events(response, each) {
     rest = lines.pop();
     const group = lines.filter(line => line.startsWith("data: {")).map(line => JSON.parse(line.slice(6)));
     const failed = group.find(event => event.error);
-    each(group.filter(event => !event.error));
+    each(group.filter(event => !event.error), lines.findLast(line => line.endsWith(" of the prompt are read")));
     if (failed) throw new Error(failed.error.message);
   }
 }
@@ -100,7 +101,7 @@ async function write(turn) {
   let first = 0, last = 0, usage = null, finish = "", thought = 0;
   const response = await request(chat ? "v1/chat/completions" : "v1/completions",
     {method: "POST", body: JSON.stringify(body(turn)), signal: running.signal});
-  await events(response, group => {
+  await events(response, (group, reading) => {
     let pieces = 0;
     const now = performance.now();
     for (const event of group) {
@@ -113,6 +114,8 @@ async function write(turn) {
       turn.thought += thinks;
       pieces += text || thinks ? 1 : 0;
     }
+    if (!last) turn.note = reading && !pieces ? reading.slice(2) : "";
+    if (reading) later(() => progress(turn));
     if (!pieces) return;
     // Events that arrive together share the time since the ones before.
     if (last) for (let i = 0; i < pieces; i++) times.push((now - last) / pieces); else first = now - began;
