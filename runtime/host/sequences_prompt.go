@@ -9,9 +9,9 @@ import (
 	"amkc/runtime/driver"
 )
 
-// read decodes parts of prompts, of each up to its last token, as many tokens as a step may. Steps alternate between the
-// order of admission and the shortest first: a short prompt does not wait for a long one, and no prompt waits for all
-// that are shorter.
+// read decodes parts of prompts, of each up to its last token, as many tokens as a step may. Every other step begins
+// with the shortest prompt, and the others with the one that was admitted first: a short prompt does not wait for a
+// long one, and no prompt waits for all that are shorter.
 func (b *Batch) read(ctx context.Context) error {
 	var unread []int
 	for _, id := range b.order {
