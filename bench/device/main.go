@@ -6,6 +6,7 @@
 //	device DIR drafts [flags]                   times texts with drafts and without, after a check
 //	device DIR sequences [flags]                decodes texts that come and go, and compares each with itself alone
 //	device DIR serving [flags]                  what the server costs, alongside its engine without HTTP
+//	device DIR load [flags]                     what long prompts cost the sequences that decode alongside
 //	device DIR clients [flags]                  serves many clients, and compares each answer with that of it alone
 //	device turns [flags] DIR[:STEPS]...         benches builds interleaved, checked first, all of them open at once
 //
@@ -30,8 +31,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return takeTurns(args[1:], stdout, stderr)
 	}
 	if len(args) < 2 {
-		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes|drafts|sequences|serving|clients "+
-			"[flags]")
+		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes|drafts|sequences|serving|load|"+
+			"clients [flags]")
 		fmt.Fprintln(stderr, "       device turns [flags] DIR[:STEPS]...")
 		return 2
 	}
@@ -55,6 +56,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	if args[1] == "serving" {
 		return serving(dir, args[2:], stdout, stderr)
+	}
+	if args[1] == "load" {
+		return load(dir, args[2:], stdout, stderr)
 	}
 	if args[1] == "clients" {
 		return manyClients(dir, args[2:], stdout, stderr)
