@@ -17,8 +17,9 @@ type Prompt struct {
 	Arch       string  `json:"arch"`
 	Label      string  `json:"label"`
 	Tokens     int     `json:"tokens"`
-	Passes     int     `json:"passes"` // of the kernel for prompts
-	Steps      int     `json:"steps"`  // of one token, the last of which chooses the first one
+	Cached     int     `json:"cached,omitempty"` // of them, that are not read
+	Passes     int     `json:"passes"`           // of the kernel for prompts
+	Steps      int     `json:"steps"`            // of one token, the last of which chooses the first one
 	FirstToken float64 `json:"first_token_ms"`
 	// its parts: products, with the joins around them; attention, with those of splits; and steps
 	Products    float64  `json:"products_ms"`
@@ -47,36 +48,29 @@ func NewPrompt(p *ir.Program, tokens int) (*PromptModel, error) {
 }
 
 // At predicts the first token after a prompt of n tokens. The error is a diagnostic.
-func (m *PromptModel) At(tokens int) (*Prompt, error) {
+func (m *PromptModel) At(tokens int) (*Prompt, error) { return m.After(0, tokens) }
+
+// After predicts the same where the cache has the first tokens of the prompt, but not the last.
+func (m *PromptModel) After(cached, tokens int) (*Prompt, error) {
 	p := m.step.program
 	if tokens < 1 {
 		return nil, diag.Errorf(codePosition, "prompt", "of %d tokens; want at least one", tokens)
 	}
-	out := &Prompt{Target: p.Target.Name, Arch: p.Target.Arch, Label: NeverMeasured, Tokens: tokens,
+	if cached < 0 || cached >= tokens {
+		return nil, diag.Errorf(codePosition, "prompt", "of %d tokens, of which the cache has %d; want 0 to %d, as "+
+			"the last one is decoded", tokens, cached, tokens-1)
+	}
+	out := &Prompt{Target: p.Target.Name, Arch: p.Target.Arch, Label: NeverMeasured, Tokens: tokens, Cached: cached,
 		Assumptions: append(m.m.assumptions(p, 0), m.assumptions()...)}
-	if tokens >= shortestMeasured && m.held() {
+	if tokens >= shortestMeasured && m.held() && cached == 0 {
 		out.Label = Predicted
 	}
-	known := tokens - 1 // the last one is a step's
-	at := 0
-	for at < known {
-		v, err := m.step.variant(at)
-		if err != nil {
-			return nil, err
-		}
-		n := min(m.tokens, known-at, v.Hi+1-at)
-		if n < promptLeast {
-			break
-		}
-		products, attention, err := m.pass(v, at, n)
-		if err != nil {
-			return nil, err
-		}
-		out.Products += products / 1e3
-		out.Attention += attention / 1e3
-		out.Passes++
-		at += n
+	// The last token is a step's.
+	products, attention, passes, at, err := m.passes(cached, tokens-1)
+	if err != nil {
+		return nil, err
 	}
+	out.Products, out.Attention, out.Passes = products/1e3, attention/1e3, passes
 	out.Steps = tokens - at
 	stepping, err := m.stepping(at, tokens-1)
 	if err != nil {
@@ -85,6 +79,27 @@ func (m *PromptModel) At(tokens int) (*Prompt, error) {
 	out.Stepping = stepping / 1e3
 	out.FirstToken = out.Products + out.Attention + out.Stepping
 	return out, nil
+}
+
+// passes is the time of the passes over the tokens from a position to another, and where the last one ends: a rest that
+// is too short for a pass is left.
+func (m *PromptModel) passes(at, end int) (products, attention float64, n, to int, err error) {
+	for at < end {
+		v, err := m.step.variant(at)
+		if err != nil {
+			return 0, 0, 0, 0, err
+		}
+		tokens := min(m.tokens, end-at, v.Hi+1-at)
+		if tokens < promptLeast {
+			break
+		}
+		p, a, err := m.pass(v, at, tokens)
+		if err != nil {
+			return 0, 0, 0, 0, err
+		}
+		products, attention, n, at = products+p, attention+a, n+1, at+tokens
+	}
+	return products, attention, n, at, nil
 }
 
 // stepping is the time of the steps at some positions: of each variant the mean of a few, as often as it has steps.

@@ -3,6 +3,7 @@ package cost_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,6 +45,61 @@ func TestPartsOfPrompts(t *testing.T) {
 		require.NoError(t, err)
 		_, err = m.At(tokens)
 		require.Equal(t, "AMK3602", codeOf(t, err))
+	}
+}
+
+// What the cache has of a prompt is not read; the positions of the rest are as they are.
+func TestPromptsThatAreCached(t *testing.T) {
+	m, err := cost.NewPrompt(schedule(t, pycoder), 512)
+	require.NoError(t, err)
+	at := func(cached, tokens int) *cost.Prompt {
+		p, err := m.After(cached, tokens)
+		require.NoError(t, err)
+		require.Equal(t, cached, p.Cached)
+		return p
+	}
+	whole, rest := at(0, 1000), at(512, 1000)
+	require.Equal(t, []int{2, 1}, []int{whole.Passes, rest.Passes})
+	require.Equal(t, cost.NeverMeasured, rest.Label)
+	first := at(0, 513)
+	require.InEpsilon(t, whole.Products+whole.Attention, first.Products+first.Attention+rest.Products+rest.Attention,
+		1e-9)
+	require.Equal(t, whole.Stepping, rest.Stepping)
+	require.Equal(t, 0, at(999, 1000).Passes)
+	for _, cached := range []int{-1, 1000} {
+		_, err := m.After(cached, 1000)
+		require.Equal(t, "AMK3602", codeOf(t, err))
+	}
+}
+
+// Alongside others, parts take no longer than they may unless the least does, and all parts and launches make the time
+// to the first token.
+func TestPromptsAlongsideOthers(t *testing.T) {
+	m, err := cost.NewPrompt(schedule(t, pycoder), 512)
+	require.NoError(t, err)
+	whole, err := m.At(1000)
+	require.NoError(t, err)
+	reading := whole.Products + whole.Attention
+	last := 0
+	for _, share := range []float64{0, 0.4, 0.7, 9} { // of the reading that fits into a pause
+		pause := time.Duration((share*reading + 0.2) * 8 / 7 * 1e6)
+		a, err := m.Between(0, 1000, pause, 200*time.Microsecond)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, a.FirstToken, reading+float64(a.Parts)*a.Launch-1e-9)
+		require.LessOrEqual(t, a.Launch, 0.2)
+		if share > 0.5 { // with less, 64 tokens at the last positions take longer
+			require.LessOrEqual(t, a.Longest, pause.Seconds()*1e3*7/8)
+		}
+		require.True(t, last == 0 || a.Parts < last, "%d parts, after %d with less time", a.Parts, last)
+		last = a.Parts
+	}
+	require.Equal(t, 1, last)
+	for _, c := range []struct{ cached, tokens, pass int }{{99, 100, 512}, {0, 100, 0}, {0, 1, 512}} {
+		m, err := cost.NewPrompt(schedule(t, pycoder), c.pass)
+		require.NoError(t, err)
+		a, err := m.Between(c.cached, c.tokens, time.Second, time.Second)
+		require.NoError(t, err)
+		require.Nil(t, a)
 	}
 }
 

@@ -26,8 +26,8 @@ import (
 
 // The second turn of a long conversation decodes what the cache lacks of its prompt alone, and says so: all but the new
 // message where the template writes earlier turns as they were, and what is before the first change where it does not,
-// as one that leaves thoughts out. In all forms of the API, in builds of one sequence and of several, the answer is that
-// of a server which has not seen the first turn.
+// as one that leaves thoughts out. In all forms of the API, in builds of one sequence and of several, the answer is
+// that of a server which has not seen the first turn.
 func TestSecondTurns(t *testing.T) {
 	hosttest.NeedDriver(t)
 	data, err := os.ReadFile("../../testdata/models/pycoder-5m/tokenizer.json")

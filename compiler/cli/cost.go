@@ -2,17 +2,21 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/pflag"
 
+	sessions "amkc/app/engine"
+	"amkc/app/front"
 	"amkc/codegen"
 	"amkc/compiler"
 	"amkc/cost"
 	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/runtime/host"
 )
 
 // costFlags are the flags of cost.
@@ -22,14 +26,15 @@ type costFlags struct {
 	allTargets bool
 	positions  []int
 	prompts    []int
+	cached     int // tokens of these
 }
 
 func costVerb() verb {
 	f := &costFlags{}
 	return verb{
 		name: "cost",
-		synopsis: "MODEL|FILE|DIR [--position N,...] [--target NAME|--all-targets] [--prompt N,...] [--rows N] " +
-			"[--sequences N]",
+		synopsis: "MODEL|FILE|DIR [--position N,...] [--target NAME|--all-targets] [--prompt N,... [--cached N]] " +
+			"[--rows N] [--sequences N]",
 		min: 1, max: 1,
 		summary: "predict the time of a step, a pass or a prompt",
 		details: `
@@ -52,18 +57,27 @@ func (f *costFlags) define(set *pflag.FlagSet) {
 	set.Var(newCounts(&f.positions, []int{0}), "position", "predict the step at position `N`; several with commas")
 	set.Var(newCounts(&f.prompts, nil), "prompt", "predict the first token after a prompt of `N` tokens too; several "+
 		"with commas")
+	set.Var(front.NewCount(&f.cached, 0, 0, math.MaxInt32), "cached", "with --prompt, the first `N` tokens are in the "+
+		"cache")
 	f.pass.define(set)
 	f.model.define(set, defaultTarget)
 }
 
 // predictions is the result of cost in JSON.
 type predictions struct {
-	Model       string         `json:"model"`
-	Predictions []prediction   `json:"predictions"`
-	Passes      []*cost.Pass   `json:"passes,omitempty"`  // of several tokens
-	Prompts     []*cost.Prompt `json:"prompts,omitempty"` // with --prompt
+	Model       string       `json:"model"`
+	Predictions []prediction `json:"predictions"`
+	Passes      []*cost.Pass `json:"passes,omitempty"` // of several tokens
+	// with --prompt
+	Prompts []promptPrediction `json:"prompts,omitempty"`
 	// with --all-targets: GPUs that the model cannot be compiled for
 	Refused []refused `json:"refused"`
+}
+
+// promptPrediction is one of a prompt.
+type promptPrediction struct {
+	*cost.Prompt
+	Alongside *cost.Alongside `json:"alongside,omitempty"` // absent where no pass reads any of it
 }
 
 // prediction is one of a target and a position.
@@ -82,6 +96,9 @@ func (f *costFlags) run(c *call) error {
 	result := &predictions{Predictions: []prediction{}, Refused: []refused{}}
 	if len(f.prompts) > 0 && f.pass.pass() != (ir.Pass{}) {
 		return c.usage("prompts are read by a kernel of their own; want --prompt without --rows and --sequences")
+	}
+	if f.cached > 0 && len(f.prompts) == 0 {
+		return c.usage("--cached is for prompts; want --prompt N with it")
 	}
 	path := c.args[0]
 	dir, _, err := checkpoint.Locate(path)
@@ -215,12 +232,17 @@ func (f *costFlags) addPrompts(result *predictions, p *ir.Program) error {
 	if err != nil {
 		return err
 	}
+	served := sessions.Served()
 	for _, tokens := range f.prompts {
-		one, err := m.At(tokens)
+		one, err := m.After(f.cached, tokens)
 		if err != nil {
 			return err
 		}
-		result.Prompts = append(result.Prompts, one)
+		alongside, err := m.Between(f.cached, tokens, host.DefaultPause, served.Within)
+		if err != nil {
+			return err
+		}
+		result.Prompts = append(result.Prompts, promptPrediction{one, alongside})
 	}
 	return nil
 }
@@ -308,13 +330,22 @@ func passTime(p *cost.Pass) string {
 }
 
 // promptText says how long it takes to the first token after a prompt.
-func promptText(model string, p *cost.Prompt) string {
+func promptText(model string, p promptPrediction) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s (%s), prompt of %d tokens: %s\n", model, p.Target, p.Arch, p.Tokens, p.Label)
+	fmt.Fprintf(&b, "%s on %s (%s), prompt of %d tokens", model, p.Target, p.Arch, p.Tokens)
+	if p.Cached > 0 {
+		fmt.Fprintf(&b, ", %d of them in the cache", p.Cached)
+	}
+	fmt.Fprintf(&b, ": %s\n", p.Label)
 	fmt.Fprintf(&b, "%s: %.1f ms to the first token, %.0f tokens per second\n", p.Label, p.FirstToken,
-		1e3*float64(p.Tokens)/p.FirstToken)
+		1e3*float64(p.Tokens-p.Cached)/p.FirstToken)
 	fmt.Fprintf(&b, "%s over the prompt: products %.1f ms, attention %.1f ms; %s of one token: %.1f ms\n",
 		counted(p.Passes, "pass", "es"), p.Products, p.Attention, counted(p.Steps, "step", "s"), p.Stepping)
+	if a := p.Alongside; a != nil {
+		fmt.Fprintf(&b, "alongside other answers (serve --pause %.0f): %s of up to %d tokens, between which they wait "+
+			"up to %.1f ms; %.1f ms to the first token\n", a.Pause, counted(a.Parts, "part", "s"), a.Most, a.Longest,
+			a.FirstToken)
+	}
 	for _, a := range p.Assumptions {
 		fmt.Fprintf(&b, "assumes: %s\n", a)
 	}
