@@ -87,7 +87,8 @@ type loadPlan struct {
 // messageTokens is how many tokens a message of the second turn has.
 const messageTokens = 64
 
-// load measures what long prompts cost the sequences that decode alongside. Exit code 1: a text is not what it is alone.
+// load measures what long prompts cost the sequences that decode alongside. Exit code 1: a text is not what it is
+// alone.
 func load(dir string, args []string, stdout, stderr io.Writer) int {
 	set := flag.NewFlagSet("load", flag.ContinueOnError)
 	set.SetOutput(stderr)
