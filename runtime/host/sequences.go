@@ -37,8 +37,8 @@ type Batch struct {
 type BatchOptions struct {
 	Steps int // of a launch, if no sequence wants logits; up to 32, and 0 means 1
 	// Within limits the time of a launch of several steps, because sequences join between launches. A launch has no
-	// more steps than each of its sequences has returned tokens, so that the first tokens arrive at once. 0: only Steps
-	// limits it.
+	// more steps than each of its sequences has returned tokens, so that the first tokens arrive at once, and takes a
+	// quarter of Pause at most while a prompt is read. 0: only Steps limits it.
 	Within time.Duration
 	// Prompt is the number of prompt tokens that a step reads. 0: as many as a launch takes, and as fit into Pause if
 	// other sequences wait for their next tokens.

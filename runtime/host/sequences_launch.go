@@ -91,7 +91,11 @@ func (b *Batch) stepsWithin(live []int) int {
 	if step == 0 {
 		return 1
 	}
-	steps := int(b.o.Within / step)
+	within := b.o.Within
+	if slices.ContainsFunc(b.order, func(id int) bool { return len(b.slots[id].rest) > 1 }) {
+		within = min(within, b.o.Pause/4) // the rest of a pause is for prompts
+	}
+	steps := int(within / step)
 	for _, id := range live {
 		steps = min(steps, b.slots[id].given)
 	}

@@ -53,6 +53,15 @@ func TestLaunchesThatEndSoon(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []int{1, 1}, gives(t, b, id, 2))
 		}
+		if sequences > 1 { // and with hardly any pause
+			b = s.NewBatch(host.BatchOptions{Steps: 8, Within: time.Hour, Prompt: 2, Pause: time.Nanosecond})
+			id, _, err := b.Admit([]int{5, 6}, host.SequenceOptions{})
+			require.NoError(t, err)
+			require.Equal(t, []int{1, 1, 2, 4}, gives(t, b, id, 4))
+			_, _, err = b.Admit([]int{7, 8, 9, 1, 2, 3}, host.SequenceOptions{})
+			require.NoError(t, err)
+			require.Equal(t, []int{1, 1, 1, 1, 2, 4}, gives(t, b, id, 6))
+		}
 		b, id = begin(time.Nanosecond)
 		require.Equal(t, []int{1, 1, 1, 1, 1}, gives(t, b, id, 5))
 	}
