@@ -254,6 +254,64 @@ func TestAFailureIsNotKept(t *testing.T) {
 	require.Equal(t, want, append([]int{first.ID}, rest...))
 }
 
+// A watched one says how much of an input it has decoded, and ends with its context, as a session does.
+type watched struct {
+	counter
+	tell host.Progress
+}
+
+func (w *watched) SetProgress(p host.Progress) { w.tell = p }
+
+func (w *watched) Decode(ctx context.Context, in host.Input, want host.Outputs) (next int, err error) {
+	for i := range in.IDs {
+		if w.tell != nil && i%10 == 0 {
+			w.tell("reading tokens", int64(i), int64(len(in.IDs)))
+		}
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		if next, err = w.counter.Decode(ctx, host.Input{IDs: in.IDs[i : i+1]}, want); err != nil {
+			return 0, err
+		}
+	}
+	return next, nil
+}
+
+// Who watches is told how far a prompt is, and may end it; what was decoded before is not decoded again. A failure of
+// the decoder is no such end.
+func TestWatchedPrompts(t *testing.T) {
+	d := &watched{counter: counter{vocab: 50, next: sum}}
+	m := model(t, d)
+	prompt := library.Prompt{IDs: make([]int, 41)}
+	var told [][2]int
+	stop := 20
+	m.Watch(func(done, total int) bool {
+		told = append(told, [2]int{done, total})
+		return done < stop
+	})
+	want, _ := alone(prompt.IDs, 3)
+	text, err := m.Begin(prompt, options(3))
+	require.NoError(t, err)
+	_, err = text.Next(nil)
+	var input *library.InputError
+	require.ErrorAs(t, err, &input)
+	require.Contains(t, input.What, "stopped after 20 of 41 tokens")
+	require.Equal(t, [][2]int{{0, 41}, {10, 41}, {20, 41}}, told)
+	require.Equal(t, 20, d.decoded)
+	told, stop = nil, 1000
+	got, _ := all(t, text)
+	require.Equal(t, want, got)
+	require.Equal(t, [][2]int{{0, 21}, {10, 21}}, told[:2], "of what is left")
+	require.Equal(t, 41+2, d.decoded)
+
+	d.fail = errors.New("the GPU has gone")
+	require.ErrorIs(t, m.Outputs(library.Prompt{IDs: make([]int, 50)}, 1, host.Outputs{}), d.fail)
+	d.fail, told = nil, nil
+	m.Watch(nil)
+	require.NoError(t, m.Outputs(library.Prompt{IDs: make([]int, 50)}, 1, host.Outputs{}))
+	require.Empty(t, told)
+}
+
 // A limited one finds no token after most tokens.
 type limited struct {
 	burster

@@ -52,6 +52,9 @@ type keeper interface {
 	LoadPrefix(ctx context.Context, path string) ([]int, error)
 }
 
+// A reporter is a decoder that says how much of a long input has been decoded.
+type reporter interface{ SetProgress(p host.Progress) }
+
 // Parts are the parts of a model.
 type Parts struct {
 	Decoder Decoder
@@ -77,6 +80,7 @@ type Model struct {
 	mu     sync.Mutex
 	closed bool
 	cached []place   // whose rows the cache has
+	watch  Watcher   // nil: nobody is told
 	logits []float32 // of the last token
 }
 
@@ -248,6 +252,39 @@ func (m *Model) Outputs(p Prompt, rows int, want host.Outputs) error {
 	}
 	_, err = m.reach(t, rows, want)
 	return err
+}
+
+// A Watcher is told how many of the tokens that a call decodes have been decoded, from 0 on. The call ends with an
+// [InputError] if it returns false. It must not call the model.
+type Watcher func(done, total int) (goOn bool)
+
+// Watch has w told while long prompts are decoded, from the next call on: by a decoder that reports it, as a session
+// does before the first launch and after each. nil ends it. What a call has decoded before it ends stays in the cache.
+func (m *Model) Watch(w Watcher) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.watch = w
+}
+
+// watched is a context for a call of the decoder, which the watcher may end. stopped is the error of that, if it did.
+func (m *Model) watched() (ctx context.Context, stopped func() error) {
+	r, can := m.parts.Decoder.(reporter)
+	if m.watch == nil || !can {
+		return context.Background(), func() error { return nil }
+	}
+	var end error
+	ctx, cancel := context.WithCancel(context.Background())
+	r.SetProgress(func(_ string, done, total int64) {
+		if end == nil && !m.watch(int(done), int(total)) {
+			end = inputf("the prompt was not decoded further: it was stopped after %d of %d tokens", done, total)
+			cancel()
+		}
+	})
+	return ctx, func() error {
+		cancel()
+		r.SetProgress(nil)
+		return end
+	}
 }
 
 // SavePrefix decodes ids, less what the cache has of them, and writes what they leave in the cache to a file, for

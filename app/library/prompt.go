@@ -1,7 +1,6 @@
 package library
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
@@ -118,19 +117,22 @@ func (m *Model) reach(t sequence, rows int, want host.Outputs) (next int, err er
 	}
 	held := m.cached[:known]
 	m.cached = nil // until it has gone well nobody knows which rows the cache has
-	ctx, first, end := context.Background(), len(t.places)-rows, len(t.places)
+	ctx, stopped := m.watched()
+	first, end := len(t.places)-rows, len(t.places)
 	if known < first {
-		if next, err = m.parts.Decoder.Decode(ctx, t.from(known, first, m.parts.Hidden), host.Outputs{}); err != nil {
-			m.restart()
-			return 0, err
-		}
+		next, err = m.parts.Decoder.Decode(ctx, t.from(known, first, m.parts.Hidden), host.Outputs{})
 	}
-	if rows > 0 {
+	if err == nil && rows > 0 {
 		counted := host.Outputs{Logits: fromRow(first, want.Logits), Hidden: fromRow(first, want.Hidden)}
-		if next, err = m.parts.Decoder.Decode(ctx, t.from(first, end, m.parts.Hidden), counted); err != nil {
-			m.restart()
-			return 0, err
-		}
+		next, err = m.parts.Decoder.Decode(ctx, t.from(first, end, m.parts.Hidden), counted)
+	}
+	switch stop := stopped(); {
+	case err != nil && stop != nil: // which leaves what was decoded before
+		m.cached = t.places[:m.parts.Decoder.Position():m.parts.Decoder.Position()]
+		return 0, stop
+	case err != nil:
+		m.restart()
+		return 0, err
 	}
 	m.cached = append(held, t.places[known:]...) // a text that grows by a token is not copied again for each
 	return next, nil

@@ -67,7 +67,14 @@ type decoder struct {
 	session *refvm.Session
 	given   int // the id of what is given: the one after the vocabulary
 	release func() error
+	tell    host.Progress // nil: nobody is told
 }
+
+// part is how many tokens are decoded between two reports.
+const part = 32
+
+// SetProgress is [host.Session.SetProgress].
+func (d *decoder) SetProgress(p host.Progress) { d.tell = p }
 
 func (d *decoder) Position() int { return d.session.Pos() }
 
@@ -75,9 +82,23 @@ func (d *decoder) Rewind(position int) error { return d.session.Rewind(position)
 
 func (d *decoder) Close() error { return d.release() }
 
-func (d *decoder) Decode(_ context.Context, in host.Input, want host.Outputs) (next int, err error) {
-	rows := in.Embeddings
-	for _, id := range in.IDs {
+func (d *decoder) Decode(ctx context.Context, in host.Input, want host.Outputs) (next int, err error) {
+	rows, tell := in.Embeddings, d.tell
+	if len(in.IDs) <= part || tell == nil {
+		tell = func(string, int64, int64) {}
+	}
+	defer func() {
+		if err == nil {
+			tell("reading tokens", int64(len(in.IDs)), int64(len(in.IDs)))
+		}
+	}()
+	for i, id := range in.IDs {
+		if i%part == 0 {
+			tell("reading tokens", int64(i), int64(len(in.IDs)))
+			if err := context.Cause(ctx); err != nil {
+				return 0, err
+			}
+		}
 		if id == host.Embedding {
 			n := len(d.session.Hidden())
 			if err := d.session.SetEmbedding(0, rows[:n]); err != nil {

@@ -291,6 +291,38 @@ class Package(unittest.TestCase):
         with self.assertRaises(amk.InputError):
             self.model.save_prefix([5, [0.0] * hidden], "prefix")
 
+    def test_watched_prompts(self):
+        told, ids = [], [5 + i % 7 for i in range(700)]  # more than a pass reads, on a GPU too
+
+        def stops(done, total):
+            told.append((done, total))
+            return done == 0
+
+        self.addCleanup(self.model.watch, None)
+        self.model.watch(stops)
+        with self.assertRaisesRegex(amk.InputError, r"stopped after \d+ of 699 tokens"):
+            self.model.logits(ids, rows=1)
+        self.assertEqual(told[0], (0, 699))
+        self.assertEqual(len(told), 2)
+        kept = told[1][0]
+        told.clear()
+
+        def raises(done, total):
+            told.append((done, total))
+            raise KeyError("told")
+
+        self.model.watch(raises)
+        if 699 - kept > 513:
+            with self.assertRaisesRegex(KeyError, "told"):
+                self.model.logits(ids, rows=1)
+            self.assertEqual(told, [(0, 699 - kept)], "what was decoded is not decoded again")
+        self.model.watch(None)
+        said = self.model.generate(ids, max_tokens=3).ids
+        self.model.watch(lambda done, total: None)
+        self.assertEqual(self.model.generate(ids[::-1], max_tokens=1).ids,
+                         self.model.generate(ids[::-1], max_tokens=1).ids)
+        self.assertEqual(self.model.generate(ids, max_tokens=3).ids, said)
+
     def test_logprobs(self):
         with_them = self.model.generate(PROMPT, max_tokens=3, logprobs=True)
         self.assertEqual(with_them.ids, self.model.generate(PROMPT, max_tokens=3).ids)

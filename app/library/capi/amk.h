@@ -35,7 +35,7 @@ extern "C" {
  * changes: a program that was compiled with version N runs with libraries from N on. Version 3 is
  * the exception: amk_options begins with its size, and amk_default_options has replaced amk_greedy,
  * so that programs of versions 1 and 2 do not link with it. */
-#define AMK_API_VERSION 3
+#define AMK_API_VERSION 4
 
 /* The version of the library, to be compared with AMK_API_VERSION: want at least that. */
 int amk_api_version(void);
@@ -179,6 +179,17 @@ int amk_next(amk_text *text, const int32_t *allowed, size_t count, amk_token *to
 
 /* Ends a text, at any time. NULL is nothing to end. */
 void amk_end(amk_text *text);
+
+/* Since version 4: how far a long prompt is. */
+
+/* Is told how many of `total` tokens have been decoded, from 0 on, in the thread of the call that
+ * decodes them. That call fails with AMK_INPUT if it returns 0; what has been decoded is not decoded
+ * again. It must not call the model, nor leave by longjmp or an exception. */
+typedef int (*amk_watcher)(void *data, size_t done, size_t total);
+
+/* Has `watcher` told, with `data`, while prompts are decoded that take more than a launch or two,
+ * until another is set; NULL: nobody is told. It is no longer called when amk_watch has returned. */
+int amk_watch(amk_model *model, amk_watcher watcher, void *data, char **error);
 
 /* Writes a prompt, with what decoding it leaves in the cache, to a file. amk_load_prefix reads it
  * for the same build, and allocates its ids: texts and logits that begin with them are computed

@@ -30,6 +30,11 @@ static int refuse(char **error) {
     if (!forked) go_##name arguments;        \
   }
 
+/* For Go, which cannot call a pointer to a function. */
+int amk_tell(amk_watcher watcher, void *data, size_t done, size_t total) {
+  return watcher(data, done, total);
+}
+
 int amk_api_version(void) { return AMK_API_VERSION; }
 
 void amk_free(void *allocated) { free(allocated); }
@@ -68,6 +73,8 @@ STATUS(amk_next, (amk_text *text, const int32_t *allowed, size_t count, amk_toke
         char **error),
        (text, allowed, count, token, error))
 NOTHING(amk_end, (amk_text *text), (text))
+STATUS(amk_watch, (amk_model *model, amk_watcher watcher, void *data, char **error),
+       (model, watcher, data, error))
 STATUS(amk_save_prefix, (amk_model *model, const int32_t *ids, size_t count, const char *path,
         char **error),
        (model, ids, count, path, error))

@@ -2,6 +2,7 @@ package capi
 
 // #include <stdlib.h>
 // #include "amk.h"
+// int amk_tell(amk_watcher watcher, void *data, size_t done, size_t total);
 import "C"
 
 import (
@@ -256,6 +257,20 @@ func go_amk_end(text *C.amk_text) {
 	if t, there := texts.remove(unsafe.Pointer(text)); there {
 		C.free(unsafe.Pointer(t.shown))
 	}
+}
+
+//export go_amk_watch
+func go_amk_watch(model *C.amk_model, watcher C.amk_watcher, data unsafe.Pointer, message **C.char) C.int {
+	return with(model, message, func(m *library.Model) error {
+		if watcher == nil {
+			m.Watch(nil)
+			return nil
+		}
+		m.Watch(func(done, total int) bool {
+			return C.amk_tell(watcher, data, C.size_t(done), C.size_t(total)) != 0
+		})
+		return nil
+	})
 }
 
 //export go_amk_save_prefix

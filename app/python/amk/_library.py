@@ -9,7 +9,7 @@ from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int32, c_size_
 
 from amk._errors import InputError, MachineError
 
-API_VERSION = 3  # of amk.h, that this package was written for
+API_VERSION = 4  # of amk.h, that this package was written for
 SPECIAL = 1  # AMK_SPECIAL
 INPUT = 1  # AMK_INPUT
 EMBEDDING = -1  # AMK_EMBEDDING
@@ -60,6 +60,7 @@ class Token(ctypes.Structure):
 
 
 IDS = POINTER(c_int32)
+WATCHER = ctypes.CFUNCTYPE(c_int, c_void_p, c_size_t, c_size_t)  # amk_watcher
 
 
 class Prompt(ctypes.Structure):
@@ -88,6 +89,7 @@ CALLS = {
     "amk_begin": [c_void_p, IDS, c_size_t, POINTER(Options), POINTER(c_void_p)],
     "amk_begin_prompt": [c_void_p, POINTER(Prompt), POINTER(Options), POINTER(c_void_p)],
     "amk_next": [c_void_p, IDS, c_size_t, POINTER(Token)],
+    "amk_watch": [c_void_p, WATCHER, c_void_p],
     "amk_save_prefix": [c_void_p, IDS, c_size_t, c_char_p],
     "amk_load_prefix": [c_void_p, c_char_p, POINTER(IDS), POINTER(c_size_t)],
 }

@@ -10,7 +10,7 @@ from ctypes import c_char_p, c_double, c_float, c_int32, c_size_t, c_void_p
 from typing import Any, Callable, Iterable, Literal, Mapping, Optional, Sequence, Union, overload
 
 from amk._errors import InputError
-from amk._library import Facts, Options, SPECIAL, array, load, whole
+from amk._library import Facts, Options, SPECIAL, WATCHER, array, load, whole
 from amk._prompt import prompt_of
 from amk._text import Completion, Text
 
@@ -40,6 +40,7 @@ class Model:
         directory = self._directory = os.fspath(directory)
         library = library or os.environ.get("AMK_LIBRARY") or os.path.join(directory, "library", "libamk.so")
         self._handle, self._library = c_void_p(), load(library)
+        self._watcher, self._raised = WATCHER(), None  # what C calls, and what that has raised
         self._library.call("amk_open", os.fsencode(directory), whole("gpu", gpu, 0, 1023), ctypes.byref(self._handle))
         facts = Facts()
         self._call("amk_describe", ctypes.byref(facts))
@@ -54,7 +55,17 @@ class Model:
         return f"<amk.Model {self._directory!r}: {self.vocab} tokens, {self.max_seq} positions>"
 
     def _call(self, name, *arguments):
-        self._library.call(name, self._open(), *arguments)
+        self._ask(name, self._open(), *arguments)
+
+    def _ask(self, name, *arguments):
+        """Calls a function of C, and raises what a function that watches has raised."""
+        try:
+            self._library.call(name, *arguments)
+        except InputError:
+            raised, self._raised = self._raised, None
+            if raised is None:
+                raise
+            raise raised from None
 
     def _open(self):
         if not self._handle:
@@ -254,6 +265,31 @@ class Model:
         text = Text(self, self._prompt(prompt), options, keep, seed=seed if drawn else None, allowed=allowed,
                     logprobs=logprobs)
         return text if stream else text.whole()
+
+    def watch(self, told: Optional[Callable[[int, int], Any]]) -> None:
+        """Has a function told how far a long prompt is: told(done, total), in tokens, until another is set.
+
+        Prompts that take more than a launch or two are reported, on a GPU before the first launch and after each. The
+        function must not call the model. If it returns False, the call that decodes raises InputError; if it raises,
+        so does the call. What has been decoded is not decoded again. None ends it.
+
+        >>> told = []
+        >>> model.watch(lambda done, total: told.append(f"{done} of {total}"))
+        >>> logits = model.logits([5] * 600, rows=1)
+        >>> told[0], told[-1]
+        ('0 of 599', '599 of 599')
+        >>> model.watch(None)
+        """
+        def call(_, done, total):
+            try:
+                return told(done, total) is not False
+            except BaseException as e:  # ctypes would print it and go on
+                self._raised = e
+                return False
+
+        watcher = WATCHER(call) if told else WATCHER()
+        self._call("amk_watch", watcher, None)
+        self._watcher = watcher  # which C calls from now on
 
     def save_prefix(self, prompt: Prompt, path: Path) -> None:
         """Writes a prompt, and what decoding it leaves in the cache, to a file, for load_prefix of the same build."""

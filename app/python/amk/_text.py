@@ -58,7 +58,7 @@ class Text:
             raise StopIteration
         among, count = self._among()
         token = self._token
-        self._model._library.call("amk_next", self._handle, among, count, ctypes.byref(token))
+        self._model._ask("amk_next", self._handle, among, count, ctypes.byref(token))
         text = ctypes.string_at(token.text, token.bytes).decode("utf-8")
         self.ids.append(token.id)
         self.finish = FINISH[token.finish]

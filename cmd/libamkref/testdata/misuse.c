@@ -28,6 +28,11 @@ static int wrong = 0;
     }                                                   \
   } while (0)
 
+static int refuses(void *data, size_t done, size_t total) {
+  *(int *)data += done == 0 && total == 39; /* all but the last position */
+  return 0;
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return 2;
   amk_model *model = NULL, *none = NULL;
@@ -41,6 +46,9 @@ int main(int argc, char **argv) {
   float logits[3], row[2 * 256], state[256];
   const int32_t mixed[] = {327, AMK_EMBEDDING};
   amk_prompt given = {NULL, 0, NULL, 0};
+  int32_t many[40];
+  const amk_prompt long_one = {many, 40, NULL, 0};
+  int watched = 0;
 
   HOLDS(amk_api_version() == AMK_API_VERSION);
   REFUSED(amk_open(NULL, 0, &model, &error));
@@ -105,6 +113,14 @@ int main(int argc, char **argv) {
   REFUSED(amk_outputs(model, &given, 1, NULL, 0, state, 256, &error));
   REFUSED(amk_logits(model, mixed, 2, 1, logits, 3, &error));
   REFUSED(amk_save_prefix(model, mixed, 2, "prefix", &error));
+  REFUSED(amk_watch(NULL, NULL, NULL, &error));
+  HOLDS(amk_watch(model, refuses, &watched, NULL) == AMK_OK);
+  for (int i = 0; i < 40; i++) many[i] = 300 + i;
+  REFUSED(amk_outputs(model, &long_one, 1, NULL, 0, state, 256, &error)); /* who watches ends it */
+  HOLDS(watched == 1);
+  HOLDS(amk_outputs(model, &long_one, 1, NULL, 0, state, 256, NULL) == AMK_INPUT && watched == 2);
+  HOLDS(amk_watch(model, NULL, NULL, NULL) == AMK_OK);
+  HOLDS(amk_outputs(model, &long_one, 1, NULL, 0, state, 256, NULL) == AMK_OK && watched == 2);
 
   memset(&options, 0, sizeof options);
   REFUSED(amk_begin(model, prompt, 3, &options, &text, &error)); /* amk_default_options was not called */
