@@ -50,7 +50,7 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "usage: device DIR load")
 	code, _, stderr = device(t, dir, "load", "--others", "1", "--prompt", "1000", "--conversation", "9", "--rounds",
-		"1", "--context", "900", "--tokens", "10", "--pause", "0.001")
+		"1", "--context", "900", "--tokens", "10", "--part", "5")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "has reached the last of 1024 positions")
 
