@@ -72,6 +72,7 @@ var allowed = map[string][]string{
 	"importers": {"importers/checkpoint", "importers/quantised", "ir", "ir/diag", "ir/format", "ir/half",
 		"ir/transform"},
 	"importers/checkpoint": {"ir/diag", "ir/half", "runtime/infile", "runtime/outfile"},
+	"importers/gguf":       {"ir/diag", "ir/half"},
 	"importers/modeltest":  {"importers/checkpoint", "ir", "ir/diag", "knobs", "github.com/stretchr/testify/require"},
 	"importers/quantised":  {"importers/checkpoint", "ir/diag", "ir/format"},
 	"passes": {"importers", "importers/checkpoint", "importers/quantised", "ir", "ir/diag", "ir/format", "ir/half",

@@ -1,0 +1,173 @@
+package gguf_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/importers/gguf"
+	"amkc/importers/modeltest"
+	"amkc/ir/diag"
+)
+
+// A model is fields and tensors of a file that is read, but for what a case changes.
+type fieldsOf map[string]any
+
+func llama() fieldsOf {
+	return fieldsOf{"general.architecture": "llama", "llama.block_count": uint32(2),
+		"llama.context_length":   uint32(512),
+		"llama.embedding_length": uint32(8), "llama.feed_forward_length": uint32(16),
+		"llama.attention.head_count": uint32(2), "llama.attention.layer_norm_rms_epsilon": float32(1e-5)}
+}
+
+func tensorsOf(more ...modeltest.GGUFTensor) []modeltest.GGUFTensor {
+	return append([]modeltest.GGUFTensor{{Name: "token_embd.weight", Shape: []int{5, 8}, Data: make([]byte, 160)},
+		{Name: "output.weight", Shape: []int{5, 8}, Data: make([]byte, 160)}}, more...)
+}
+
+func vector(name string, values ...float32) modeltest.GGUFTensor {
+	return modeltest.GGUFTensor{Name: name, Shape: []int{len(values)}, Data: modeltest.F32Bytes(values...)}
+}
+
+func fileOf(fields fieldsOf, tensors []modeltest.GGUFTensor) []byte {
+	var list []modeltest.GGUFField
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if fields[key] != nil {
+			list = append(list, modeltest.GGUFField{Key: key, Value: fields[key]})
+		}
+	}
+	return modeltest.GGUF(list, tensors)
+}
+
+// factors are the values of every tensor that is asked for.
+func factors(gguf.Tensor) ([]float32, *diag.Diagnostic) { return []float32{1, 8}, nil }
+
+func modelOf(t *testing.T, fields fieldsOf, tensors []modeltest.GGUFTensor) (*gguf.Model, *diag.Diagnostic) {
+	t.Helper()
+	h, err := read(fileOf(fields, tensors))
+	require.Nil(t, err)
+	return h.Model(factors)
+}
+
+// What fields of a file mean in config.json.
+func TestFacts(t *testing.T) {
+	for name, c := range map[string]struct {
+		fields  fieldsOf
+		tensors []modeltest.GGUFTensor
+		want    fieldsOf // nil: the field is not there
+	}{
+		"as it is": {want: fieldsOf{"model_type": "llama", "num_hidden_layers": 2., "num_key_value_heads": 2.,
+			"head_dim": 4., "rms_norm_eps": 1e-5, "rope_theta": 10000., "vocab_size": 5., "rope_scaling": nil,
+			"tie_word_embeddings": false, "attention_bias": nil}},
+		"heads for each layer": {fields: fieldsOf{"llama.attention.head_count_kv": []int32{1, 1}},
+			want: fieldsOf{"num_key_value_heads": 1.}},
+		"a size of heads": {fields: fieldsOf{"llama.attention.key_length": uint32(6),
+			"llama.attention.value_length": uint32(6), "llama.rope.dimension_count": uint32(6)},
+			want: fieldsOf{"head_dim": 6.}},
+		"biases of queries, keys and values": {tensors: []modeltest.GGUFTensor{vector("blk.0.attn_q.bias", 1)},
+			want: fieldsOf{"model_type": "seed_oss", "attention_bias": true, "attention_out_bias": false}},
+		"biases of attention": {tensors: []modeltest.GGUFTensor{vector("blk.0.attn_q.bias", 1),
+			vector("blk.0.attn_output.bias", 1)}, want: fieldsOf{"model_type": "llama", "attention_bias": true}},
+		"factors of frequencies": {tensors: []modeltest.GGUFTensor{vector("rope_freqs.weight", 1, 8)},
+			want: fieldsOf{"rope_scaling": map[string]any{"rope_type": "longrope", "short_factor": []any{1., 8.},
+				"long_factor": []any{1., 8.}, "attention_factor": 1., "original_max_position_embeddings": 512.}}},
+		"a linear scaling": {fields: fieldsOf{"llama.rope.scaling.type": "linear",
+			"llama.rope.scaling.factor": float32(4)},
+			want: fieldsOf{"rope_scaling": map[string]any{"rope_type": "linear", "factor": 4.}}},
+		"a factor of 1": {fields: fieldsOf{"llama.rope.scaling.type": "linear",
+			"llama.rope.scaling.factor": float32(1)},
+			want: fieldsOf{"rope_scaling": nil}},
+		"no scaling": {fields: fieldsOf{"llama.rope.scaling.type": "none"}, want: fieldsOf{"rope_scaling": nil}},
+		"yarn": {fields: fieldsOf{"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": float32(4),
+			"llama.rope.scaling.original_context_length": uint32(128),
+			"llama.rope.scaling.yarn_beta_fast":          float32(16)},
+			want: fieldsOf{"rope_scaling": map[string]any{"rope_type": "yarn", "factor": 4., "beta_fast": 16.,
+				"original_max_position_embeddings": 128.}}},
+		"ends of texts": {fields: fieldsOf{"tokenizer.ggml.eos_token_id": uint32(2),
+			"tokenizer.ggml.eot_token_id": uint32(3), "tokenizer.ggml.eom_token_id": uint32(2),
+			"tokenizer.ggml.bos_token_id": uint32(1)}, want: fieldsOf{"model_type": "llama"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fields := llama()
+			maps.Copy(fields, c.fields)
+			m, err := modelOf(t, fields, tensorsOf(c.tensors...))
+			require.Nil(t, err)
+			var config map[string]any
+			require.NoError(t, json.Unmarshal(m.Config, &config))
+			for key, want := range c.want {
+				require.Equal(t, want, config[key], key)
+			}
+		})
+	}
+	fields := llama()
+	maps.Copy(fields, fieldsOf{"tokenizer.ggml.eos_token_id": uint32(2), "tokenizer.ggml.eot_token_id": uint32(3),
+		"tokenizer.ggml.eom_token_id": uint32(2), "tokenizer.ggml.bos_token_id": uint32(1)})
+	m, err := modelOf(t, fields, tensorsOf())
+	require.Nil(t, err)
+	require.JSONEq(t, `{"bos_token_id": 1, "eos_token_id": [2, 3]}`, string(m.Generation))
+}
+
+// Fields that change what a model computes and are not modelled are refused by name, and so are those that are not
+// known.
+func TestFactsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		fields     fieldsOf
+		tensors    []modeltest.GGUFTensor // nil: the usual ones
+		code, says string
+	}{
+		"another architecture": {fields: fieldsOf{"general.architecture": "mamba"}, code: "AMK1056",
+			says: `is "mamba", which is not compiled; accepted: cohere2,`},
+		"no architecture": {fields: fieldsOf{"general.architecture": nil}, code: "AMK1056", says: "is missing"},
+		"a projector": {fields: fieldsOf{"general.architecture": "clip"}, code: "AMK1056",
+			says: "a projector of images (mmproj)"},
+		"an adapter": {fields: fieldsOf{"general.type": "adapter"}, code: "AMK1056",
+			says: "a change to another model"},
+		"a vocabulary": {tensors: []modeltest.GGUFTensor{}, code: "AMK1056", says: "has no tensors"},
+		"an unknown field": {fields: fieldsOf{"llama.attention.sliding_window": uint32(4)}, code: "AMK1057",
+			says: "llama.attention.sliding_window: error: is not a field that amkc knows for llama"},
+		"experts": {fields: fieldsOf{"llama.expert_count": uint32(8)}, code: "AMK1057",
+			says: "llama.expert_count: error: is 8: the model is a mixture of experts"},
+		"a size that is missing": {fields: fieldsOf{"llama.block_count": nil}, code: "AMK1057",
+			says: "llama.block_count: error: is missing; want an integer from 1"},
+		"a size of 0":     {fields: fieldsOf{"llama.embedding_length": uint32(0)}, code: "AMK1057", says: "is 0"},
+		"a size in words": {fields: fieldsOf{"llama.embedding_length": "8"}, code: "AMK1057", says: `is "8"`},
+		"layers that differ": {fields: fieldsOf{"llama.feed_forward_length": []int32{8, 16}}, code: "AMK1057",
+			says: "differs from layer to layer"},
+		"values of another size": {fields: fieldsOf{"llama.attention.value_length": uint32(8)}, code: "AMK1057",
+			says: "is 8, and keys have 4 elements"},
+		"a part of a head": {fields: fieldsOf{"llama.rope.dimension_count": uint32(2)}, code: "AMK1057",
+			says: "is 2, and a head has 4 elements"},
+		"both directions": {fields: fieldsOf{"llama.attention.causal": false}, code: "AMK1057",
+			says: "a token attends to those after it"},
+		"embeddings": {fields: fieldsOf{"llama.pooling_type": uint32(1)}, code: "AMK1057", says: "makes embeddings"},
+		"another scaling": {fields: fieldsOf{"llama.rope.scaling.type": "cubic"}, code: "AMK1057",
+			says: `is "cubic", which is not modelled`},
+		"another yarn": {fields: fieldsOf{"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": float32(4),
+			"llama.rope.scaling.yarn_ext_factor": float32(2)}, code: "AMK1057", says: "yarn_ext_factor: error: is 2"},
+		"a scaling and factors": {fields: fieldsOf{"llama.rope.scaling.type": "linear",
+			"llama.rope.scaling.factor": float32(4)}, tensors: tensorsOf(vector("rope_freqs.weight", 1, 8)),
+			code: "AMK1057", says: "not modelled together"},
+		"too many factors": {tensors: tensorsOf(vector("rope_freqs.weight", 1, 8, 8)), code: "AMK1057",
+			says: "want F32 [2]"},
+		"no number": {fields: fieldsOf{"llama.rope.freq_base": float32(0)}, code: "AMK1057",
+			says: "is 0; want a number from 1 on"},
+		"no embedding": {tensors: tensorsOf()[1:], code: "AMK1057", says: "token_embd.weight: error: is missing"},
+		"another number of tokens": {fields: fieldsOf{"llama.vocab_size": uint32(6)}, code: "AMK1057",
+			says: "is 6, and token_embd.weight has 5 rows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fields, tensors := llama(), c.tensors
+			maps.Copy(fields, c.fields)
+			if tensors == nil {
+				tensors = tensorsOf()
+			}
+			_, err := modelOf(t, fields, tensors)
+			require.NotNil(t, err)
+			require.Equal(t, c.code, err.Code, err.Error())
+			require.Contains(t, err.Error(), c.says)
+		})
+	}
+}

@@ -1,0 +1,135 @@
+package gguf
+
+import (
+	"slices"
+	"strings"
+
+	"amkc/ir/diag"
+)
+
+// A family is what an architecture of llama.cpp is called in a Hugging Face checkpoint, and how its files differ from
+// one.
+type family struct {
+	modelType, class string
+
+	eps      string            // the field of the epsilon of norms; "": rms_norm_eps
+	layerEps bool              // norms are LayerNorms
+	parts    map[string]string // of a layer, besides those of usualParts
+	pairs    bool              // rows of q and k are in the order of pairs that rotate: neighbours instead of halves
+	offset   bool              // norms are stored plus one
+	partial  bool              // a part of a head may be rotated
+	gate     string            // the field of the activation, which is gelu in its tanh form; "": it is SiLU
+	tied     bool              // files never have the head
+	facts    func(*facts)      // reads what others do not have
+}
+
+// usualParts are the parts of a layer, and of what comes before and after, in most families.
+var usualParts = map[string]string{
+	"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
+	"attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+	"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm", "attn_output": "self_attn.o_proj",
+	"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+}
+
+var outerParts = map[string]string{"token_embd": "model.embed_tokens", "output_norm": "model.norm",
+	"output": "lm_head"}
+
+// postNorms are parts of families with a norm after each branch.
+var postNorms = map[string]string{"post_attention_norm": "post_attention_layernorm",
+	"ffn_norm": "pre_feedforward_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
+
+// families are those that are read, by general.architecture.
+var families = map[string]family{
+	"llama": {modelType: "llama", class: "LlamaForCausalLM", pairs: true, facts: (*facts).llama},
+	"qwen2": {modelType: "qwen2", class: "Qwen2ForCausalLM"},
+	"qwen3": {modelType: "qwen3", class: "Qwen3ForCausalLM", facts: (*facts).biased},
+	"gemma": {modelType: "gemma", class: "GemmaForCausalLM", offset: true, gate: "hidden_act", tied: true},
+	"gemma2": {modelType: "gemma2", class: "Gemma2ForCausalLM", parts: postNorms, offset: true,
+		gate: "hidden_activation", tied: true, facts: (*facts).gemma2},
+	"gemma3": {modelType: "gemma3_text", class: "Gemma3ForCausalLM", parts: postNorms, offset: true,
+		gate: "hidden_activation", facts: (*facts).gemma3},
+	"phi3": {modelType: "phi3", class: "Phi3ForCausalLM", partial: true, facts: (*facts).phi3,
+		parts: map[string]string{"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}},
+	"granite": {modelType: "granite", class: "GraniteForCausalLM", pairs: true, facts: (*facts).granite},
+	"olmo2":   {modelType: "olmo2", class: "Olmo2ForCausalLM", parts: postNorms, facts: (*facts).olmo2},
+	"command-r": {modelType: "cohere", class: "CohereForCausalLM", eps: "layer_norm_eps", layerEps: true,
+		facts: (*facts).cohere},
+	"cohere2": {modelType: "cohere2", class: "Cohere2ForCausalLM", eps: "layer_norm_eps", layerEps: true,
+		facts: (*facts).cohere2},
+	"stablelm": {modelType: "stablelm", class: "StableLmForCausalLM", eps: "layer_norm_eps", layerEps: true,
+		partial: true, facts: (*facts).stablelm},
+	"starcoder2": {modelType: "starcoder2", class: "Starcoder2ForCausalLM", eps: "norm_epsilon", layerEps: true,
+		gate: "hidden_act", parts: map[string]string{"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
+		facts: (*facts).starcoder2},
+	"smollm3":  {modelType: "smollm3", class: "SmolLM3ForCausalLM", pairs: true},
+	"mistral3": {modelType: "ministral3", class: "Ministral3ForCausalLM", pairs: true, facts: (*facts).mistral3},
+	"ernie4_5": {modelType: "ernie4_5", class: "Ernie4_5ForCausalLM", facts: (*facts).ernie},
+	"seed_oss": {modelType: "seed_oss", class: "SeedOssForCausalLM", facts: (*facts).seedOSS,
+		parts: map[string]string{"post_attention_norm": "post_attention_layernorm"}},
+}
+
+// others say why architectures that are known are not read.
+var notModels = map[string]string{
+	"clip": "it is a projector of images (mmproj), a part of a model; give the file of its language model",
+}
+
+// familyOf returns the family of a file, and the architecture that its fields begin with.
+func (h *Header) familyOf() (family, string, *diag.Diagnostic) {
+	v := h.Fields["general.architecture"]
+	arch, _ := v.(string)
+	f, known := families[arch]
+	kind, _ := h.Fields["general.type"].(string)
+	pos := h.Name + ": general.architecture"
+	accepted := "accepted: " + strings.Join(architectures(), ", ")
+	switch {
+	case kind == "adapter":
+		return f, arch, diag.Errorf(codeArchitecture, h.Name+": general.type", "is \"adapter\": this is a change to "+
+			"another model, which is not read from GGUF; merge it into its model first")
+	case notModels[arch] != "":
+		return f, arch, diag.Errorf(codeArchitecture, pos, "is %s: %s", spell(v), notModels[arch])
+	case !known:
+		return f, arch, diag.Errorf(codeArchitecture, pos, "is %s, which is not compiled; %s", spell(v), accepted)
+	}
+	if len(h.Tensors) == 0 {
+		return f, arch, diag.Errorf(codeArchitecture, h.Name, "has no tensors: a vocabulary alone is not a model")
+	}
+	return f, arch, nil
+}
+
+func architectures() []string {
+	var names []string
+	for name := range families {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// hfName is what a checkpoint calls a tensor of a file, or its own name if the family has no such part.
+func (f *family) hfName(name string) string {
+	if rest, inLayer := strings.CutPrefix(name, "blk."); inLayer {
+		layer, rest, _ := strings.Cut(rest, ".")
+		part, ending, ok := cutLast(rest)
+		named, known := f.parts[part]
+		if !known {
+			named, known = usualParts[part]
+		}
+		if ok && known {
+			return "model.layers." + layer + "." + named + "." + ending
+		}
+		return name
+	}
+	part, ending, ok := cutLast(name)
+	if named, known := outerParts[part]; ok && known {
+		return named + "." + ending
+	}
+	return name
+}
+
+func cutLast(name string) (before, after string, found bool) {
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 {
+		return name, "", false
+	}
+	return name[:i], name[i+1:], true
+}
