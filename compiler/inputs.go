@@ -16,7 +16,7 @@ func InputFiles(path string) []string {
 	if err != nil {
 		dir = path
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() && !checkpoint.IsGGUF(dir) {
 		return []string{path}
 	}
 	files := checkpoint.Files(dir)

@@ -75,6 +75,7 @@ func (m *importer) matchMatrix(w *ir.GraphWeight) bool {
 // A stage is the matrices of a layer that are streamed as one, or the embedding.
 type stage struct {
 	key     string             // of the first of them
+	keys    []string           // of all
 	element *quantised.Element // nil: they are not quantised
 	zeros   bool               // whether any has zero points
 }
@@ -108,12 +109,32 @@ func (m *importer) chooseStorage(g *ir.Graph) {
 	m.diags.Add(StoreLayers(g, func(layer int, n *ir.GraphNode) *ir.Storage {
 		return layers[layer][reads(n)].storage()
 	}))
+	m.sayRead(all)
 	quantises := func(s *stage) bool { return s.element != nil }
 	if m.scheme.Inputs && slices.ContainsFunc(all, func(of map[string]*stage) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(of)), quantises)
 	}) {
 		m.diags.Add(diag.Warningf(codeInputs, m.pos("quantization_config"), "the inputs of matrices are quantised in "+
 			"the original, and are not here"))
+	}
+}
+
+// sayRead warns of matrices in blocks that are not streamed as they are stored.
+func (m *importer) sayRead(all []map[string]*stage) {
+	counts := map[string]int{}
+	for _, stages := range all {
+		for _, s := range stages {
+			for _, key := range s.keys {
+				if name := m.scheme.Types[strings.TrimSuffix(key, ".weight")]; name != "" && s.element == nil {
+					counts[name]++
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		m.diags.Add(diag.Warningf(codeBlocks, m.pos("weights"), "%s stored as %s, %s: what they mean is stored in the "+
+			"dtype of the model, which takes more memory; nothing is quantised again", counted(counts[name], "tensor"),
+			name, quantised.Unfit(name)))
 	}
 }
 
@@ -202,12 +223,17 @@ func (m *importer) matchStages(g *ir.Graph, body []ir.GraphNode, layer int, stag
 				s = &stage{key: key, element: element}
 				stages[reads(n)] = s
 			}
+			s.keys = append(s.keys, key)
 			if !s.element.StreamsWith(element) {
+				if m.scheme.Types != nil { // tools that write GGUF mix types: what has no format of its own is read
+					s.element, s.zeros = nil, false
+					continue
+				}
 				m.diags.Add(diag.Errorf(codeMixed, "tensor "+key, "is %s, and %s is %s; accepted: matrices that are "+
 					"quantised alike where one stage of a layer streams them", element, s.key, s.element))
 				return
 			}
-			s.zeros = s.zeros || element != nil && element.Zeros
+			s.zeros = s.zeros || s.element != nil && element.Zeros
 		}
 	}
 }

@@ -30,7 +30,6 @@ func (m *importer) matchTensors(g *ir.Graph) {
 			continue
 		}
 		t, ok := m.src.Weights.Tensor(w.Key)
-		_, floats := ModelDTypes[t.DType]
 		switch {
 		case !ok:
 			missing = append(missing, fmt.Sprintf("%s %v", w.Key, w.Shape))
@@ -38,7 +37,7 @@ func (m *importer) matchTensors(g *ir.Graph) {
 		case !slices.Equal(t.Shape, w.Shape):
 			m.diags.Add(diag.Errorf(codeShape, "tensor "+w.Key, "has shape %v; the config makes it %v", t.Shape,
 				w.Shape))
-		case !floats:
+		case !t.HasValues():
 			m.diags.Add(diag.Errorf(quantised.NotRead, "tensor "+w.Key, "is stored as %s; accepted: F32, F16, BF16",
 				t.DType))
 		}
@@ -63,7 +62,6 @@ func (m *importer) matchRest(g *ir.Graph) {
 	biases := m.biasesOf(g)
 	for _, t := range m.src.Weights.Tensors() {
 		var bad *diag.Diagnostic
-		_, floats := ModelDTypes[t.DType]
 		size, isBias := biases[t.Name]
 		switch {
 		case m.consumed[t.Name]:
@@ -74,7 +72,7 @@ func (m *importer) matchRest(g *ir.Graph) {
 		case storedMask.MatchString(t.Name): // which no class reads
 		case storedFreq.MatchString(t.Name):
 			bad = m.matchInvFreq(t, g.Rope.InvFreq)
-		case isBias && floats && slices.Equal(t.Shape, []int{size}):
+		case isBias && t.HasValues() && slices.Equal(t.Shape, []int{size}):
 			bad = unused.match(t)
 		default:
 			extra = append(extra, fmt.Sprintf("%s %s %v", t.Name, t.DType, t.Shape))

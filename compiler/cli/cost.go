@@ -105,7 +105,7 @@ func (f *costFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	if !isDir(dir) || isBuild(dir) {
+	if !isModel(dir) || isBuild(dir) {
 		p, err := f.file(c, path)
 		if err != nil {
 			return err

@@ -69,7 +69,7 @@ func (d *dumpFlags) run(c *call) error {
 	switch {
 	case err != nil:
 		return err
-	case isDir(dir) && !isBuild(dir):
+	case isModel(dir) && !isBuild(dir):
 		return d.dumpModel(c, path)
 	case d.after != "":
 		return c.usage("--after names a pass over a model directory; %s is not one", path)

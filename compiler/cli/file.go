@@ -8,15 +8,16 @@ import (
 
 	"amkc/compiler"
 	"amkc/compiler/builddir"
+	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
 	"amkc/runtime/infile"
 	"amkc/runtime/outfile"
 )
 
-// isDir reports whether path is a directory.
-func isDir(path string) bool {
+// isModel reports whether a model can be at a path: whether it is a directory, or a GGUF file.
+func isModel(path string) bool {
 	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+	return err == nil && info.IsDir() || checkpoint.IsGGUF(path)
 }
 
 // mayWrite refuses a path that a file cannot be written to, before any work is done for it: one that is not a file, and

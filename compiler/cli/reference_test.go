@@ -246,11 +246,34 @@ func TestQuantised(t *testing.T) {
 	}
 }
 
+// TestGGUF runs every model of testdata/models/gguf/models, which llama.cpp's converter wrote, like those of the zoo.
+// What is not streamed in blocks is stored in float32, in which gguf-py reads it too.
+func TestGGUF(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+	folders, err := os.ReadDir(models + "gguf/models")
+	require.NoError(t, err)
+	require.Greater(t, len(folders), 20)
+	for _, f := range folders {
+		t.Run(f.Name(), func(t *testing.T) {
+			dir := models + "gguf/models/" + f.Name()
+			ids, _ := readNPY[int32](t, dir+"/ref_input_ids.npy")
+			var flags []string
+			if strings.HasPrefix(f.Name(), "llama-q") || f.Name() == "llama-mixed" {
+				flags = []string{"--dtype", "fp32"}
+			}
+			requireReference(t, dir, ids, flags...)
+			requireContinuation(t, dir, ids, flags...)
+		})
+	}
+}
+
 // requireReference demands that the reference VM computes the logits that transformers does.
-func requireReference(t *testing.T, dir string, ids []int32) {
+func requireReference(t *testing.T, dir string, ids []int32, flags ...string) {
 	positions := strconv.Itoa(len(ids))
 	want, wantShape := readNPY[float32](t, dir+"/ref_logits_f32.npy")
-	got, shape := refLogits(t, dir, ids, "--max-seq", positions)
+	got, shape := refLogits(t, dir, ids, append(flags, "--max-seq", positions)...)
 	require.Equal(t, wantShape, shape)
 	worst := maxError(t, got, want)
 	require.LessOrEqual(t, worst, maxLogitError)
@@ -258,12 +281,12 @@ func requireReference(t *testing.T, dir string, ids []int32) {
 }
 
 // requireContinuation demands that it decodes the tokens that transformers does.
-func requireContinuation(t *testing.T, dir string, ids []int32) {
+func requireContinuation(t *testing.T, dir string, ids []int32, flags ...string) {
 	positions := strconv.Itoa(len(ids))
 	greedy, _ := readNPY[int32](t, dir+"/ref_greedy_from8.npy")
-	code, stdout, stderr := amkc("run", dir, "--device", "ref", "--target", "sm_90", "--num-sms", "6",
+	code, stdout, stderr := amkc(append([]string{"run", dir, "--device", "ref", "--target", "sm_90", "--num-sms", "6",
 		"--ignore-eos", "--ids", joinIDs(ids[:8]), "--max-tokens", strconv.Itoa(len(greedy)),
-		"--max-seq", positions)
+		"--max-seq", positions}, flags...)...)
 	require.Equal(t, 0, code, stderr)
 	require.Equal(t, joinIDs(greedy)+"\n", stdout)
 }

@@ -266,7 +266,7 @@ func heldOut(at []int, positions int) []int {
 // command is the model with the flags of compiling, as eval is called with them.
 func (f *searchFlags) command(c *call) ([]string, error) {
 	model, err := filepath.Abs(c.args[0])
-	if err != nil || !isDir(model) {
+	if err != nil || !isModel(model) {
 		model = c.args[0] // of a hub's cache
 	}
 	command := []string{model}

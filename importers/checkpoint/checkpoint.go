@@ -30,7 +30,21 @@ type Checkpoint struct {
 // shards; other safetensors files are not part of the model. If a tensor is in several shards, the index selects one.
 // Errors: those of OpenConfig, AMK1004 and AMK1005 without weights, AMK1010 to AMK1023 for files that are damaged or do
 // not fit together.
+//
+// dir may also be a GGUF file; errors are then AMK1050 to AMK1058 too.
 func Open(dir string) (*Checkpoint, error) {
+	if IsGGUF(dir) {
+		g, err := openGGUF(dir)
+		if err != nil {
+			return nil, err
+		}
+		c, err := g.checkpoint()
+		if err != nil {
+			g.close()
+			return nil, err
+		}
+		return c, nil
+	}
 	config, err := openConfig(dir)
 	if err != nil {
 		return nil, err

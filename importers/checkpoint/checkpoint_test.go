@@ -98,7 +98,7 @@ func TestDirectoryRefusals(t *testing.T) {
 		{"missing", filepath.Join(empty, "none"), "AMK1001", []string{"no such directory", "config.json"}},
 		{"empty path", "", "AMK1001", []string{"the path is empty"}},
 		{"a file", file, "AMK1001", []string{"give the directory that holds it, " + filepath.Dir(file)}},
-		{"a gguf file", gguf, "AMK1005", []string{"a GGUF file", "safetensors"}},
+		{"an empty gguf file", gguf, "AMK1050", []string{"model.Q4_0.gguf: error: 0 bytes long"}},
 		{"empty", empty, "AMK1003", []string{"empty"}},
 		{"no config", bare, "AMK1003", []string{"no config.json", "pytorch_model.bin is pickled"}},
 		{"no weights", modelDir(t, nil), "AMK1004", []string{"model.safetensors is needed", "index.json"}},

@@ -10,7 +10,9 @@ be read, or is a file.
 
     amkc models/Llama-3.2-1B -o build/      # the directory, not models/Llama-3.2-1B/model.safetensors
 
-Check the spelling, and give the directory that contains config.json.`)
+Check the spelling, and give the directory that contains config.json. A GGUF file is a whole model, and is given itself:
+
+    amkc Llama-3.2-1B-Q8_0.gguf -o build/`)
 
 	codeHubID = diag.New("AMK1002", "a hub id is not in the hub's cache", `
 MODEL is not a directory and looks like the name of a model on a hub. amkc never uses the network: it looks for such a
@@ -35,9 +37,9 @@ are not guessed at: shards without their index, or an adapter, are not a model.
 Complete the download, or give --random-weights SEED to build from the shapes of config.json alone.`)
 
 	codeForeignWeights = diag.New("AMK1005", "the weights are in a format that is not read", `
-The weights are there, but as pickled PyTorch files (.bin, .pt, .pth), GGUF, or another format. amkc reads safetensors
-only: model.safetensors, or model.safetensors.index.json with its shards. Most models are published in that form as
-well; else load the model with transformers and save it again, which writes safetensors:
+The weights are there, but as pickled PyTorch files (.bin, .pt, .pth), or another format. amkc reads safetensors, as
+model.safetensors or model.safetensors.index.json with its shards, and GGUF files. Most models are published in one of
+these forms as well; else load the model with transformers and save it again, which writes safetensors:
 
     AutoModelForCausalLM.from_pretrained(SRC).save_pretrained(DST)`)
 

@@ -42,6 +42,14 @@ func OpenConfig(dir string) (*Config, error) {
 }
 
 func openConfig(dir string) (*Config, *diag.Diagnostic) {
+	if IsGGUF(dir) {
+		g, err := openGGUF(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer g.close()
+		return g.config()
+	}
 	if err := checkDirectory(dir); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,12 @@ import (
 
 // Files lists the paths of the files of a model directory that amkc or transformers read: the configuration, the
 // tokenizer, chat templates, and weights with the shards that an index names. They need not exist.
+//
+// Of a GGUF file they are it and the other parts that it is split into.
 func Files(dir string) []string {
+	if IsGGUF(dir) {
+		return ggufFiles(dir)
+	}
 	names := []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
 		"special_tokens_map.json",
 		"chat_template.jinja", "adapter_config.json", QuantisedFile, singleName, indexName}

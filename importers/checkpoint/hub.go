@@ -24,7 +24,38 @@ const (
 // cache, unless there is a directory of that name. For a model in the cache, Locate returns the snapshot of the
 // revision, or without a revision that of main, or the only one. Errors: AMK1036 if there is no such snapshot, AMK1002
 // if the cache has no model with the id. Open checks whether dir is a model.
+//
+// A model may be one GGUF file: its path, or a directory or a snapshot with one and without other weights. dir is then
+// the path of the file, below which package infile finds the files that it stands for. Errors: those of Open for such a
+// file, AMK1003 if there are several, AMK1035.
 func Locate(path string) (dir, name string, err error) {
+	dir, name = path, ""
+	if !IsGGUF(path) {
+		if dir, name, err = locateDirectory(path); err != nil {
+			return dir, name, err
+		}
+		file, bad := onlyGGUF(dir)
+		if bad != nil {
+			return dir, name, bad
+		}
+		if file == "" {
+			return dir, name, nil
+		}
+		if bad := refuseAdapter(dir); bad != nil {
+			return dir, name, bad
+		}
+		dir = file
+	}
+	g, bad := openGGUF(dir)
+	if bad != nil {
+		return dir, name, bad
+	}
+	g.close()
+	return dir, nameOfGGUF(dir), nil
+}
+
+// locateDirectory is Locate without a look for a GGUF file.
+func locateDirectory(path string) (dir, name string, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil || path == "" {
 		return path, path, nil
@@ -52,6 +83,11 @@ func Origin(dir string) (id, revision string) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return filepath.Base(dir), ""
+	}
+	if IsGGUF(dir) && filepath.Base(filepath.Dir(filepath.Dir(abs))) != hubSnapshots {
+		return filepath.Base(abs), ""
+	} else if IsGGUF(dir) {
+		abs = filepath.Dir(abs)
 	}
 	snapshots := filepath.Dir(abs)
 	model := filepath.Dir(snapshots)

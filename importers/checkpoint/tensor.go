@@ -46,6 +46,18 @@ func (t Tensor) RowLen() int {
 	return n
 }
 
+// HasValues reports whether ReadF32 gives the elements: those of F32, F16, BF16, and of the blocks of GGUF.
+func (t Tensor) HasValues() bool {
+	_, floats := decoders[t.DType]
+	return floats || t.InBlocks()
+}
+
+// InBlocks reports whether elements are stored in the blocks of GGUF.
+func (t Tensor) InBlocks() bool {
+	b, ok := t.data.(blockRows)
+	return ok && b.kind.Elements > 1
+}
+
 // ReadRowsF32 widens rows [row0, row1) into dst, which must have room for (row1-row0) × RowLen elements. It allocates
 // nothing of that size, so that a caller who reads blocks of rows needs memory for one block. Errors: AMK1024 for a
 // dtype other than F32, F16 and BF16, AMK1006 if the file fails, AMK1025 for rows that do not exist.
@@ -63,7 +75,7 @@ func (t Tensor) ReadRowsF32(dst []float32, row0, row1 int) error {
 
 // ReadF32 widens elements [first, first+len(dst)) of the row-major order, which must exist, as ReadRowsF32 does.
 func (t Tensor) ReadF32(dst []float32, first int) error {
-	if _, ok := decoders[t.DType]; !ok {
+	if !t.HasValues() {
 		return diag.Errorf(codeDecode, "tensor "+t.Name, "dtype %s; a weight must be F32, F16 or BF16", t.DType)
 	}
 	if all := t.Rows() * t.RowLen(); first < 0 || first > all-len(dst) {

@@ -11,9 +11,9 @@ Quantised weights are read as they are stored, and never quantised again. These 
     awq                  version gemm, 4 bits
     fp8                  e4m3 with weight_scale_inv
 
-Groups have 32 or 64 columns, a multiple of 128, or all columns of a row. Other forms (bitsandbytes, MXFP4, NVFP4, GGUF,
-MLX) have other elements or other scales. Use the original model, which is not quantised, or one that is quantised in a
-form of the list.`)
+Groups have 32 or 64 columns, a multiple of 128, or all columns of a row. GGUF files have blocks of their own (AMK1131).
+Other forms (bitsandbytes, MXFP4, NVFP4, MLX) have other elements or other scales. Use the original model, which is not
+quantised, or one that is quantised in a form of the list.`)
 
 // What is wrong with the quantised weights of a checkpoint.
 var (

@@ -90,7 +90,7 @@ func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 		return nil, err
 	}
 	for i, v := range scale {
-		if v == 0 || math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+		if v == 0 && m.recipe.form != ggufBlocks || math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
 			return nil, diag.Errorf(codeValues, "tensor "+m.scales.t.Name, "the scale of row %d, group %d is %g; want "+
 				"a finite number other than 0", row0+i/m.scales.cols, i%m.scales.cols, v)
 		}

@@ -30,14 +30,14 @@ func (s *Scheme) Open(c *checkpoint.Checkpoint, module string) (*Matrix, *diag.D
 	o := &opener{c: c, module: module, m: Matrix{Name: module + ".weight"}}
 	r := s.of(module)
 	open := map[string]func(*recipe) *diag.Diagnostic{"compressed-tensors": o.openCompressed, "gptq": o.openGPTQ,
-		"awq": o.openAWQ, "fp8": o.openFP8}[s.Method]
+		"awq": o.openAWQ, "fp8": o.openFP8, "gguf": o.openGGUF}[s.Method]
 	if d := open(r); d != nil {
 		return nil, d
 	}
 	if o.m.codes == nil {
 		return nil, nil
 	}
-	o.m.recipe, o.m.Type, o.m.Scale = r, r.element(), o.m.scales.t.DType
+	o.m.recipe, o.m.Type, o.m.Scale = r, r.element(), o.m.scales.dtype
 	return &o.m, nil
 }
 
@@ -138,9 +138,12 @@ func (o *opener) grouped(g *grid, r *recipe) *diag.Diagnostic {
 	if m.rows < 1 || m.cols < 1 || m.rows > mostColumns || m.cols > mostColumns {
 		return o.bad("has shape [%d %d]; want 1 to %d rows and columns", m.rows, m.cols, mostColumns)
 	}
-	if !slices.Contains([]checkpoint.DType{checkpoint.F16, checkpoint.BF16, checkpoint.F32}, g.t.DType) {
+	if g.dtype == "" {
+		g.dtype = g.t.DType
+	}
+	if !slices.Contains([]checkpoint.DType{checkpoint.F16, checkpoint.BF16, checkpoint.F32}, g.dtype) {
 		return diag.Errorf(NotRead, "tensor "+g.t.Name, "scales of type %s are not read; accepted: F16, BF16, F32",
-			g.t.DType)
+			g.dtype)
 	}
 	g.colsEach = m.cols
 	if r.group > 0 && r.group < m.cols {

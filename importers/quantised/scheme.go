@@ -13,6 +13,8 @@ type Scheme struct {
 	Method string
 	// Inputs reports that the original model quantises activations too (W8A8). The checkpoint stores nothing for that.
 	Inputs bool
+	// Types are those of the matrices of a GGUF file in blocks, by module; nil: the model is in other files.
+	Types map[string]string
 
 	recipes []recipe
 	skipped modules // that are not quantised
@@ -40,12 +42,13 @@ const (
 	gptq                   // with zero points less one
 	gptq2                  // with zero points as they are
 	awq
-	scaleInv // fp8 of transformers
+	scaleInv   // fp8 of transformers
+	ggufBlocks // GGUF
 )
 
 // methods read quantization_config, by quant_method.
 var methods = map[string]func(*Scheme, *settings){
-	"compressed-tensors": readCompressed, "gptq": readGPTQ, "awq": readAWQ, "fp8": readFP8,
+	"compressed-tensors": readCompressed, "gptq": readGPTQ, "awq": readAWQ, "fp8": readFP8, "gguf": readGGUF,
 }
 
 const accepted = "accepted: compressed-tensors, gptq, awq of version gemm, and fp8 with weight_scale_inv, or the " +
@@ -57,7 +60,6 @@ var refused = map[string]string{
 	"mxfp4":        "MXFP4 has elements of e2m1 with powers of two as scales",
 	"nvfp4":        "NVFP4 has elements of e2m1 with scales of e4m3",
 	"modelopt":     "ModelOpt has tensors of its own",
-	"gguf":         "GGUF has blocks of its own",
 }
 
 // Read returns the scheme of a config, or nil if it has none. older is quantize_config.json, in which former tools
@@ -123,6 +125,9 @@ func readScheme(s *settings, field string) (*Scheme, *diag.Diagnostic) {
 
 // of returns the recipe of a module, or nil if its matrix is not quantised.
 func (s *Scheme) of(module string) *recipe {
+	if s.Types != nil {
+		return blockForms[s.Types[module]]
+	}
 	if s.skipped.match(module) > noMatch {
 		return nil
 	}
@@ -150,7 +155,8 @@ const (
 // or its form is not supported. scale is the type of scales if the form uses that of the model.
 func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.DType) *Element {
 	r := s.of(module)
-	if r == nil || role == Head && !s.head || role == Embedding && !r.targets.names["Embedding"] ||
+	if r == nil || role == Head && !s.head ||
+		role == Embedding && s.Types == nil && !r.targets.names["Embedding"] ||
 		s.loose.name(module) {
 		return nil
 	}
@@ -159,7 +165,7 @@ func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.D
 		return nil
 	}
 	switch r.form {
-	case gptq, gptq2, awq:
+	case gptq, gptq2, awq, ggufBlocks:
 		scale = checkpoint.F16
 	case scaleInv:
 		scale = checkpoint.F32

@@ -15,8 +15,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // An Error says why a file could not be opened or read. Its text has no path: the caller that reports it says where. It
@@ -79,8 +81,11 @@ func openOnly(path string, want func(fs.FileMode) bool, words string) (*os.File,
 
 // Read returns the contents of a regular file that is no larger than its kind may be. At most one byte more than that
 // is read, even of a file that grows. A file of size 0 is empty: reads of regular files of size 0 in /proc may block.
-// Errors are as for [Open].
+// Errors are as for [Open]. Below a path of [Mount] it returns what that has.
 func Read(path string, kind Kind) ([]byte, error) {
+	if text, found, err := mounted(path, kind); found {
+		return text, err
+	}
 	f, size, err := Open(path)
 	if err != nil {
 		return nil, err
@@ -111,6 +116,38 @@ func readAll(r io.Reader, path string, size int64, kind Kind) ([]byte, error) {
 		return nil, tooLarge(path, kind)
 	}
 	return b.Bytes(), nil
+}
+
+// mounts are the files of each mounted path, by their names.
+var mounts sync.Map // of map[string]func() ([]byte, error)
+
+// Mount makes [Read] find files below a path that is a file itself, as if it were a directory: those that a model in
+// one file stands for. Each is made when it is read; one whose function fails with an error that wraps
+// [fs.ErrNotExist] is not there, for that reason. No other file is below the path then. Mounting again replaces them.
+func Mount(path string, files map[string]func() ([]byte, error)) {
+	mounts.Store(filepath.Clean(path), files)
+}
+
+// mounted reads a file below a mounted path; found is false of a path that is below none.
+func mounted(path string, kind Kind) (text []byte, found bool, err error) {
+	of, ok := mounts.Load(filepath.Dir(filepath.Clean(path)))
+	if !ok {
+		return nil, false, nil
+	}
+	file := of.(map[string]func() ([]byte, error))[filepath.Base(path)]
+	if file == nil {
+		return nil, true, &Error{Path: path, Reason: Reason(fs.ErrNotExist), Err: fs.ErrNotExist}
+	}
+	if text, err = file(); err == nil && int64(len(text)) > kind.Max {
+		err = tooLarge(path, kind)
+	}
+	return text, true, err
+}
+
+// belowMount reports whether a directory would be below a mounted path, which has none.
+func belowMount(dir string) bool {
+	_, ok := mounts.Load(filepath.Dir(filepath.Clean(dir)))
+	return ok
 }
 
 // Digest returns the size and the SHA-256, in hex, of a regular file of any size. seen, if not nil, is called
@@ -146,6 +183,9 @@ func (m *metered) Read(p []byte) (int, error) {
 
 // List returns the entries of a directory, sorted by name. It never waits; anything but a directory is an *Error.
 func List(dir string) ([]fs.DirEntry, error) {
+	if belowMount(dir) {
+		return nil, &Error{Path: dir, Reason: Reason(fs.ErrNotExist), Err: fs.ErrNotExist}
+	}
 	f, _, err := open(dir, fs.FileMode.IsDir, "a directory")
 	if err != nil {
 		return nil, err
