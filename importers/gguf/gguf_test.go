@@ -223,7 +223,7 @@ func TestHeadersAreReadInLinearTime(t *testing.T) {
 	}
 }
 
-// Any bytes are a header whose tensors are within the file, one after the other, or a diagnostic; and what a header says
+// Any bytes are a header whose tensors are within the file, one after the other, or a diagnostic. What a header says
 // of its model and its tokenizer is read or refused.
 func FuzzGGUF(f *testing.F) {
 	f.Add(modeltest.GGUF(nil, small))
