@@ -31,6 +31,7 @@ type Batch struct {
 	step     map[bool]time.Duration // of the last launch without drafts, of several sequences and of one
 	decoding time.Duration          // that the last step with results took, less the reading of prompts
 	shortest bool                   // the next step reads the shortest prompt first
+	retired  int                    // sequences, so far
 }
 
 // BatchOptions limit the work of a step of a batch. The zero value keeps steps short.
@@ -93,6 +94,7 @@ type Token struct {
 // A slot is a region of the cache, and the sequence that is in it.
 type slot struct {
 	taken    bool
+	since    int     // how many sequences had been retired when its last one was
 	held     bool    // it sits out steps
 	ids      []int   // whose rows the region has
 	rest     []int   // to be decoded next: what is left of the prompt, or the last token
@@ -149,22 +151,7 @@ func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err erro
 	if err := b.s.valid(prompt...); err != nil {
 		return 0, 0, err
 	}
-	id = -1
-	for i := range b.slots {
-		l := &b.slots[i]
-		if l.taken {
-			continue
-		}
-		// The last token is decoded anyhow, for what follows it. Of regions that know as much, the emptiest is taken.
-		known := 0
-		if !o.Echo {
-			known = shared(l.ids, prompt[:len(prompt)-1])
-		}
-		if id < 0 || known > cached || known == cached && len(l.ids) < len(b.slots[id].ids) {
-			id, cached = i, known
-		}
-	}
-	if id < 0 {
+	if id, cached = b.place(prompt, o.Echo); id < 0 {
 		return 0, 0, ErrFull
 	}
 	l := &b.slots[id]
@@ -176,7 +163,7 @@ func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err erro
 		l.choosing = choosingOf(o.Sampling, sampling.Text{Prompt: prompt, Allowed: o.Allowed}, id, o.Masked)
 	}
 	if err := b.borrow(id); err != nil {
-		*l = slot{ids: l.ids}
+		b.leave(id)
 		return 0, 0, err
 	}
 	b.order = append(b.order, id)
@@ -208,7 +195,7 @@ func (b *Batch) Hold(id int, held bool) { b.slots[id].held = held }
 
 // Retire ends a sequence in any state.
 func (b *Batch) Retire(id int) {
-	b.slots[id] = slot{ids: b.slots[id].ids}
+	b.leave(id)
 	b.order = slices.DeleteFunc(b.order, func(i int) bool { return i == id })
 }
 

@@ -88,6 +88,41 @@ func (b *Batch) waits() bool {
 // A prompt that begins as a text in another region does is not decoded so far either: that region is copied. So it is
 // with several answers to one prompt, and with prompts that have a beginning in common while their texts are decoded.
 
+// place chooses the free region for a prompt, and how many tokens of it that has; -1: there is none. It is the one that
+// has most of the prompt, if that is at least half of what it has: a conversation goes on, and little is lost. Otherwise
+// it is the one whose sequence was retired first, so that a new conversation which begins alike overwrites none that
+// may go on, and borrows the beginning.
+func (b *Batch) place(prompt []int, echo bool) (id, known int) {
+	id = -1
+	oldest, has := -1, 0
+	for i := range b.slots {
+		l := &b.slots[i]
+		if l.taken {
+			continue
+		}
+		n := 0
+		if !echo { // the last token is decoded anyhow, for what follows it
+			n = shared(l.ids, prompt[:len(prompt)-1])
+		}
+		if n > known && 2*n >= len(l.ids) {
+			id, known = i, n
+		}
+		if oldest < 0 || l.since < b.slots[oldest].since {
+			oldest, has = i, n
+		}
+	}
+	if id < 0 {
+		return oldest, has
+	}
+	return id, known
+}
+
+// leave ends the sequence of a region, whose rows stay.
+func (b *Batch) leave(id int) {
+	b.retired++
+	b.slots[id] = slot{ids: b.slots[id].ids, since: b.retired}
+}
+
 // worthCopying is the share of all positions, as a divisor, from which on tokens are worth the copy of a region, which
 // has rows for all of them.
 const worthCopying = 32

@@ -243,10 +243,10 @@ func TestPromptsTakeTurns(t *testing.T) {
 	b.Retire(1)
 	b.Retire(2)
 	require.Equal(t, 3, admit(100, 490)) // of which the first one has read a part
-	require.Equal(t, 2, admit(100, 490))
-	step(415, 0, 425, 425)
-	step(395, 0, 425, 425)
-	step(375, 0, 425, 425)
+	require.Equal(t, 1, admit(100, 490))
+	step(415, 425, 0, 425)
+	step(395, 425, 0, 425)
+	step(375, 425, 0, 425)
 }
 
 // A sequence that is retired while its prompt is read leaves what has been read, also by a step that was cancelled
@@ -277,4 +277,49 @@ func TestPromptsThatAreNotReadToTheEnd(t *testing.T) {
 	}
 	_, want := hosttest.Mirror(prompt)
 	require.Equal(t, want, tokens[0].ID)
+}
+
+// A conversation goes on in its region, and new ones that begin with the same system message take other regions, as
+// long as there are any; then that of the conversation that has rested longest.
+func TestConversationsKeepTheirRows(t *testing.T) {
+	s := openReaders(t, 0, 512)
+	b, rng := s.NewBatch(host.BatchOptions{Prompt: 1000}), rand.New(rand.NewPCG(8, 8))
+	more := func(text []int, n int) []int {
+		text = slices.Clone(text)
+		for range n {
+			text = append(text, rng.IntN(4096))
+		}
+		return text
+	}
+	turn := func(prompt []int, cached int) []int {
+		t.Helper()
+		id, known, err := b.Admit(prompt, host.SequenceOptions{Most: 4})
+		require.NoError(t, err)
+		require.Equal(t, cached, known)
+		text := slices.Clone(prompt)
+		for range 4 {
+			tokens, err := b.Step(t.Context())
+			require.NoError(t, err)
+			require.Len(t, tokens, 1)
+			_, want := hosttest.Mirror(text)
+			require.Equal(t, want, tokens[0].ID)
+			text = append(text, tokens[0].ID)
+		}
+		b.Retire(id)
+		return text
+	}
+	system := more(nil, 40)
+	var all [][]int
+	for i, n := range []int{300, 200, 250, 150} {
+		all = append(all, turn(more(system, n), min(40, 40*i)))
+	}
+	for i, text := range all {
+		all[i] = turn(more(text, 10), len(text)-1)
+	}
+	turn(more(system, 100), 40)
+	turn(more(all[1], 10), len(all[1])-1)
+	turn(more(all[2], 10), len(all[2])-1)
+	turn(more(all[0], 10), 40) // which had rested longest
+	turn(more(nil, 9), 0)
+	turn(append(slices.Clone(all[2][:200]), 1, 2), 200) // most of a text is a conversation that goes on
 }
