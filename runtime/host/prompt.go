@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"path/filepath"
 	"slices"
 	"time"
@@ -127,13 +128,36 @@ func (f *Facts) PromptPart() int {
 	return maxSteps
 }
 
-// A readingPace is how long the last pass over a prompt took, or launches of steps where the build has no kernel for
-// prompts. It predicts the next one, so that its tokens can be limited by time. It determines where a prompt is cut,
-// and never the logits. The zero value knows nothing.
-type readingPace struct {
+// A readingPace is how long passes over prompts took, or launches of steps where the build has no kernel for prompts:
+// the last one of each range of positions, which begins where the one before ends and is as long as all before. It
+// predicts the next one, so that its tokens can be limited by time. It determines where a prompt is cut, and never the
+// logits. The zero value knows nothing.
+type readingPace [32]readPart
+
+// A readPart is a part of a prompt that was read.
+type readPart struct {
 	tokens int
 	at     int // the position of the first
 	took   time.Duration
+}
+
+// paceRange is the range of a position.
+func paceRange(at int) int { return bits.Len(uint(at / steepFrom)) }
+
+// of is what is known for a position: of its range, or of the nearest one before it, or after it.
+func (p *readingPace) of(at int) readPart {
+	k := paceRange(at)
+	for i := k; i >= 0; i-- {
+		if p[i].took > 0 {
+			return p[i]
+		}
+	}
+	for _, part := range p[k:] {
+		if part.took > 0 {
+			return part
+		}
+	}
+	return readPart{}
 }
 
 // steepFrom is a position up to which attention takes less time than the rest of a pass. From there on the time of a
@@ -143,12 +167,13 @@ const steepFrom = 1024
 // fits is how many tokens from a position on take no longer than a time, in multiples of some; least where nothing is
 // known.
 func (p *readingPace) fits(within time.Duration, at, least int) int {
-	if p.took <= 0 {
+	part := p.of(at)
+	if part.took <= 0 {
 		return least
 	}
-	n := float64(max(0, within)) * float64(p.tokens) / float64(p.took) // if all take as long as those did
+	n := float64(max(0, within)) * float64(part.tokens) / float64(part.took) // if all take as long as those did
 	// n tokens are at position at+n/2 in the mean, and take n * (at + n/2 + steepFrom) / there as long as one of those.
-	there, here := float64(p.at+p.tokens/2+steepFrom), float64(at+steepFrom)
+	there, here := float64(part.at+part.tokens/2+steepFrom), float64(at+steepFrom)
 	n = min(n, math.Sqrt(here*here+2*n*there)-here, 1<<30)
 	return int(n) / least * least
 }
@@ -156,7 +181,7 @@ func (p *readingPace) fits(within time.Duration, at, least int) int {
 // read records a pass. Of few tokens it says little, because weights are read for one as for many.
 func (p *readingPace) read(tokens, at, least int, took time.Duration) {
 	if tokens >= least {
-		*p = readingPace{tokens, at, took}
+		p[paceRange(at)] = readPart{tokens, at, took}
 	}
 }
 

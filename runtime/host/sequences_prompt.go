@@ -89,9 +89,9 @@ func (b *Batch) waits() bool {
 // with several answers to one prompt, and with prompts that have a beginning in common while their texts are decoded.
 
 // place chooses the free region for a prompt, and how many tokens of it that has; -1: there is none. It is the one that
-// has most of the prompt, if that is at least half of what it has: a conversation goes on, and little is lost. Otherwise
-// it is the one whose sequence was retired first, so that a new conversation which begins alike overwrites none that
-// may go on, and borrows the beginning.
+// has most of the prompt, if that is at least half of what it has: a conversation goes on, and little is lost.
+// Otherwise it is the one whose sequence was retired first, so that a new conversation which begins alike overwrites
+// none that may go on, and borrows the beginning.
 func (b *Batch) place(prompt []int, echo bool) (id, known int) {
 	id = -1
 	oldest, has := -1, 0

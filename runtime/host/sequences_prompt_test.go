@@ -91,6 +91,7 @@ func TestPaceOfReading(t *testing.T) {
 						}
 						pace.Read(n, at, least, pass(n, at))
 						at += n
+						pace.Read(2*least, 0, least, pass(2*least, 0)) // a short prompt takes turns with it
 					}
 					require.LessOrEqual(t, parts, needed*5/4+3)
 				}
@@ -104,6 +105,13 @@ func TestPaceOfReading(t *testing.T) {
 	pace.Read(64, 0, 64, time.Millisecond)
 	require.Equal(t, 512, pace.Fits(10*time.Millisecond, 0, 64))
 	require.Equal(t, 256, pace.Fits(10*time.Millisecond, 1024, 64))
+	pace.Read(128, 6000, 64, 4*time.Millisecond)
+	require.Equal(t, 256, pace.Fits(10*time.Millisecond, 6000, 64))
+	require.Equal(t, 512, pace.Fits(10*time.Millisecond, 0, 64), "which is known as before")
+	require.Equal(t, 256, pace.Fits(10*time.Millisecond, 1024, 64))
+	pace = host.ReadingPace{}
+	pace.Read(128, 6000, 64, 4*time.Millisecond)
+	require.Equal(t, 320, pace.Fits(10*time.Millisecond, 0, 64), "no longer than at a later position")
 	require.Zero(t, pace.Fits(-time.Second, 0, 64))
 	require.Positive(t, pace.Fits(1<<62, 0, 1))
 }
