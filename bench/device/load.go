@@ -32,7 +32,7 @@ type loadResult struct {
 	Before loadPhase   `json:"before"`
 	During loadPhase   `json:"during"` // from the arrival of the prompt to its first token
 	After  loadPhase   `json:"after"`
-	Steps  float64     `json:"steps"`                // that read the prompt, in the mean
+	Parts  float64     `json:"parts"`                // that read the prompt, in the mean
 	First  percentiles `json:"first_token_ms"`       // of the prompt
 	Alone  percentiles `json:"alone_first_token_ms"` // with nobody else
 	Mixed  mixedLoad   `json:"mixed"`
@@ -258,7 +258,7 @@ func (l *loader) arrivals(ctx context.Context, r *loadResult) error {
 	for round := range l.p.rounds + 1 {
 		l.begin()
 		if round == 1 {
-			r.Before, r.During, r.After, r.Steps = loadPhase{}, loadPhase{}, loadPhase{}, 0
+			r.Before, r.During, r.After, r.Parts = loadPhase{}, loadPhase{}, loadPhase{}, 0
 			first, alone = nil, nil
 		}
 		prompt := l.ids(l.p.prompt)
@@ -294,7 +294,7 @@ func (l *loader) arrivals(ctx context.Context, r *loadResult) error {
 			steps++
 		}
 		during(&r.During)
-		first, r.Steps = append(first, arrived.first()), r.Steps+float64(steps)/float64(l.p.rounds)
+		first, r.Parts = append(first, arrived.first()), r.Parts+float64(steps)/float64(l.p.rounds)
 		for len(arrived.tokens) < alike {
 			if _, err := l.step(ctx); err != nil {
 				return err

@@ -34,7 +34,7 @@ func TestLoad(t *testing.T) {
 		require.GreaterOrEqual(t, phase.Longest, phase.Pause.P99)
 	}
 	require.GreaterOrEqual(t, r.Before.Tokens, 2*3*6)
-	require.GreaterOrEqual(t, r.Steps, 2.)
+	require.GreaterOrEqual(t, r.Parts, 2.)
 	require.GreaterOrEqual(t, r.First.P50, r.Alone.P50/2)
 	require.Equal(t, []int{50, messageTokens, 49}, []int{r.Turn.Conversation, r.Turn.Message, r.Turn.Cached})
 	require.Positive(t, r.Turn.First.P50)
