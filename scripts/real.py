@@ -126,7 +126,8 @@ def main() -> int:
             a, b = logits(options.model, window, folder), reference.logits(window)
             if i == 0:
                 worst = float(np.abs(a - b).max())
-                report("logits", worst <= LOGITS and len(window) == 512, f"{len(window)} positions, max |error| {worst:.2g}")
+                report("logits", worst <= LOGITS and len(window) == 512,
+                       f"{len(window)} positions, max |error| {worst:.2g}")
             sums = [sums[0] + surprise(a, window), sums[1] + surprise(b, window)]
             count += len(window) - 1
         mine, other = np.exp(sums[0] / count), np.exp(sums[1] / count)
