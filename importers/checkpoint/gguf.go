@@ -366,13 +366,19 @@ func (b blockRows) view(n int64) []byte {
 	return nil
 }
 
-// nameOfGGUF is the name of a model in a GGUF file: that of the file without its ending and the number of its part.
+// extension matches a dot that does not stand before a digit.
+var extension = regexp.MustCompile(`\.([^0-9])`)
+
+// nameOfGGUF is the name of a model in a GGUF file: that of the file without its ending and the number of its part, and
+// with dashes for dots that would make an extension of the name of the launcher: Llama-3.2-1B.Q8_0 has one.
 func nameOfGGUF(path string) string {
 	name := filepath.Base(path)
 	if m := part.FindStringSubmatch(name); m != nil {
-		return m[1]
+		name = m[1]
+	} else {
+		name = strings.TrimSuffix(name, filepath.Ext(name))
 	}
-	return strings.TrimSuffix(name, filepath.Ext(name))
+	return extension.ReplaceAllString(name, "-$1")
 }
 
 // ggufFiles are the paths of the parts of a file, as far as their names say.

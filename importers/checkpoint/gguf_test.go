@@ -39,6 +39,13 @@ func TestOpenGGUF(t *testing.T) {
 	require.Equal(t, []string{"llama-q8_0.gguf", ""}, []string{id, revision})
 }
 
+func TestNamesOfGGUF(t *testing.T) {
+	for path, want := range map[string]string{"a/Llama-3.2-1B.Q8_0.gguf": "Llama-3.2-1B-Q8_0", "m.GGUF": "m",
+		"Qwen2.5-7B-00001-of-00003.gguf": "Qwen2.5-7B", "m-00001-of-3.gguf": "m-00001-of-3"} {
+		require.Equal(t, want, nameOfGGUF(path))
+	}
+}
+
 // Every element is the same however it is read, and bytes are those of the file in the order of the rows.
 func TestRowsOfGGUF(t *testing.T) {
 	for _, name := range []string{"llama-q4_1", "gemma2", "llama-biases"} {
