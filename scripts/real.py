@@ -48,7 +48,7 @@ class Reference:
         out, margins, cache, fed = [], [], None, ids
         with torch.inference_mode():
             for _ in range(count):
-                step = self.model(input_ids=torch.tensor([fed]), past_key_values=cache, use_cache=True)
+                step = self.model(torch.tensor([fed]), past_key_values=cache, use_cache=True)
                 last, cache = step.logits[0, -1].numpy(), step.past_key_values
                 second, first = np.sort(last)[-2:]
                 fed = [int(np.argmax(last))]
@@ -70,16 +70,12 @@ def logits(model, ids, folder):
     return np.load(out)
 
 
-def prompt_ids(model, folder, **prompt):
-    """The tokens that amkc makes of a prompt."""
-    if "text" in prompt:
-        flags = ["--prompt", prompt["text"]]
-    else:
-        path = os.path.join(folder, "messages.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(prompt["messages"], file)
-        flags = ["--messages", path]
-    return json.loads(amkc("run", model, *flags, "--max-tokens", "1", "--json"))["prompt_ids"]
+def prompt_ids(model, folder, messages):
+    """The tokens that amkc makes of a conversation."""
+    path = os.path.join(folder, "messages.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(messages, file)
+    return json.loads(amkc("run", model, "--messages", path, "--max-tokens", "1", "--json"))["prompt_ids"]
 
 
 def surprise(rows, ids):
@@ -104,7 +100,7 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         formatted = reference.tokenizer.apply_chat_template(MESSAGES, tokenize=False, add_generation_prompt=True)
-        ids = prompt_ids(options.model, folder, messages=MESSAGES)
+        ids = prompt_ids(options.model, folder, MESSAGES)
         decoded = reference.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         report("template", decoded == formatted, f"{len(ids)} tokens")
 
@@ -119,10 +115,10 @@ def main() -> int:
                    f"logits are {margins[at]:.2g} apart")
 
         with open(os.path.join(ROOT, "docs", "ir.md"), encoding="utf-8") as file:
-            text = prompt_ids(options.model, folder, text=file.read()[:14000])[:500 * options.windows]
+            text = reference.tokenizer(file.read()[:14000])["input_ids"][: 500 * options.windows]
         worst, sums, count = 0.0, [0.0, 0.0], 0
         for i, first in enumerate(range(0, len(text), 500)):
-            window = text[first : first + (512 if i == 0 else 500)]
+            window = text[first : first + (512 if i == 0 else 500)]  # bar of logits: 512 positions
             a, b = logits(options.model, window, folder), reference.logits(window)
             if i == 0:
                 worst = float(np.abs(a - b).max())
