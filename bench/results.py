@@ -58,8 +58,8 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "contexts": endurance.contexts, "compare": comparing.compare, "prompts": prompts.prompts,
             "ablations": ablations.ablations, "pass_times": passes.pass_times, "drafts": drafts.drafts,
             "quality": quality.quality, "sequences": passes.sequences,
-            "first_answer": first_answer.first_answer, "serving": serving.serving, "clients": serving.clients,
-            "library": library.library, "soak": endurance.soak}
+            "first_answer": first_answer.first_answer, "serving": serving.serving, "load": serving.load,
+            "clients": serving.clients, "library": library.library, "soak": endurance.soak}
 # On another GPU than the reference, rows are planned that tell whether the kernel is right there and how fast it is: of
 # the fixtures those that have every stage body between them, and of these sections none.
 REFERENCE = "h200"

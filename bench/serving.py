@@ -1,4 +1,5 @@
-"""Sections serving and clients: what a server costs, and what many clients at a time make of one.
+"""Sections serving, load and clients: what a server costs, what long prompts cost those who decode alongside, and what
+many clients at a time make of a server.
 
 Each section is a list of tasks (workshop.py).
 """
@@ -19,6 +20,11 @@ SERVED = (Case(PYCODER, "bf16"), Case(PYCODER, "bf16", sequences=8),
           Case(LLAMA, "bf16", SEED, POSITIONS, sequences=8, spoken=True))
 REQUESTS = 1000
 
+# A prompt of 8,192 tokens arrives while seven sequences decode.
+LOADED_POSITIONS = 8448
+LOADED = tuple(Case(f"testdata/configs/{name}", "bf16", SEED, LOADED_POSITIONS, sequences=8)
+               for name in ("llama-3.1-8b", "llama-3.2-1b"))
+
 
 def serving_row(shop, case):
     directory = shop.finish(case)
@@ -33,6 +39,28 @@ def judge_serving(r):
     cost = r.pop("cost_per_token_%")
     findings = [] if cost < COST else [f"a token takes {cost:.1f} % longer through the server; {COST} % are allowed"]
     return {"passed": not findings, "findings": findings, "cost_percent": cost} | r
+
+
+def load_row(shop, case):
+    directory = shop.finish(case)
+    shop.settle()
+    done = shop.on_device(directory, "load", accept=(0, 1))
+    return judge_load(last_object(done.stdout))
+
+
+def judge_load(r):
+    """Nobody waits longer for a token than he may, a conversation is not read again, and texts are what they are
+    alone."""
+    findings = [f"differs: {text}" for text in r.pop("differing")]
+    waited, turn = r["during"]["pause_ms"]["p99"], r["second_turn"]
+    if waited > r["pause_ms"]:
+        findings.append(f"others wait {waited:.1f} ms for a token while a prompt is read; {r['pause_ms']:.0f} ms are "
+                        "allowed")
+    if turn["cached"] != turn["conversation"] - 1:
+        findings.append(f"{turn['cached']} tokens of a conversation of {turn['conversation']} are reused; all but the "
+                        "last must be")
+    times = turn["without_reuse_ms"]["p50"] / turn["first_token_ms"]["p50"]
+    return r | {"passed": not findings, "findings": findings, "times_reused": times}
 
 
 def clients_row(shop, case):
@@ -54,6 +82,10 @@ def judge_clients(r):
 
 def serving():
     return [Task("serving", case.key, case, lambda shop, case=case: serving_row(shop, case)) for case in SERVED]
+
+
+def load():
+    return [Task("load", case.key, case, lambda shop, case=case: load_row(shop, case)) for case in LOADED]
 
 
 def clients():

@@ -115,6 +115,24 @@ TABLES = {
                       for title, field in (("first token, µs", "first_token_us"), ("µs per token", "us_per_token"))
                       for key, who in SERVED.items()} |
                      {"cost, %": "{cost_percent:.1f}", "clients": "{clients}", "rounds": "{rounds}"}),
+    "load": Table("A long prompt alongside others",
+                  "Seven sequences decode, and a prompt of 8,192 tokens arrives. Times of their tokens before, until "
+                  "the first token of the prompt, and after; tokens of one launch come together, and waits are those "
+                  "between tokens that do not. The 99th percentile of the waits is at most 50 ms. A conversation of "
+                  "6,000 tokens goes on with a message of 64: time to the first token, with the cache of the "
+                  "conversation and without. Mixed: 32 requests with prompts of 64 to 6,144 tokens and answers of 64 "
+                  "to 191, as many at a time as a pass takes. The engine of a server, without HTTP; each text is what "
+                  "it is alone.",
+                  {f"{phase}{title}": f"{{{phase}{field}}}" for phase in ("before", "during", "after")
+                   for title, field in ((", between tokens, ms", "[between_ms][p50]:.2f"),
+                                        (", p99", "[between_ms][p99]:.1f"), (", longest", "[longest_ms]:.1f"),
+                                        (", tokens per second", "[tokens_per_second]:.0f"))} |
+                  {"prompt, first token, ms": "{first_token_ms[p50]:.0f}",
+                   "alone": "{alone_first_token_ms[p50]:.0f}",
+                   "second turn, first token, ms": "{second_turn[first_token_ms][p50]:.1f}",
+                   "without reuse": "{second_turn[without_reuse_ms][p50]:.0f}", "×": "{times_reused:.1f}",
+                   "mixed, tokens per second": "{mixed[tokens_per_second]:.0f}",
+                   "of prompts": "{mixed[prompt_tokens_per_second]:.0f}"}),
     "clients": Table("Many clients",
                      "A thousand requests of all kinds, of 32 clients at a time, some of whom disconnect or send what "
                      "is no request. Every text, log-probability and embedding is the one that the request has alone, "

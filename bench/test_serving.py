@@ -16,6 +16,7 @@ import library
 import machine
 import serving
 import spoken
+import tables
 from workshop import Budget, Case, StepFailed, Workshop
 
 os.chdir(machine.REPO)
@@ -28,6 +29,14 @@ HELD = {"goroutines": 7, "heap": 12_345_678}
 ASKED = {"requests": 1000, "clients": 32, "answered": 700, "cancelled": 100, "bad": 200, "busy": 40, "differing": 0,
          "difference": "", "statuses": {"200": 750}, "findings": None, "sequences": 8, "before": HELD, "after": HELD,
          "passed": True}
+
+PHASE = {"between_ms": {"p50": 4.1, "p99": 44.0}, "pause_ms": {"p50": 43.0, "p99": 46.0}, "longest_ms": 47.5,
+         "tokens": 700, "tokens_per_second": 160.0}
+LOADED = {"sequences": 8, "others": 7, "pause_ms": 50, "parts": 24.0, "before": PHASE, "during": PHASE, "after": PHASE,
+          "first_token_ms": {"p50": 1100, "p99": 1200}, "alone_first_token_ms": {"p50": 900, "p99": 950},
+          "second_turn": {"conversation": 6000, "message": 64, "cached": 5999,
+                          "first_token_ms": {"p50": 10, "p99": 11}, "without_reuse_ms": {"p50": 600, "p99": 610}},
+          "mixed": {"tokens_per_second": 500, "prompt_tokens_per_second": 6000}, "differing": []}
 
 AMKC = """\
     #!{python} -IS
@@ -68,6 +77,19 @@ class Judged(unittest.TestCase):
         self.assertEqual((row["passed"], row["findings"]), (False, ["the heap has grown"]))
         for wrong in ({"requests": 999}, {"passed": False}):
             self.assertFalse(serving.judge_clients(ASKED | wrong)["passed"])
+
+    def test_a_long_prompt_does_not_stop_others(self):
+        row = serving.judge_load(json.loads(json.dumps(LOADED)))
+        self.assertTrue(row["passed"])
+        self.assertEqual(row["times_reused"], 60)
+        cells = tables.TABLES["load"].columns
+        self.assertEqual(cells["during, p99"].format(**row), "44.0")
+        self.assertEqual([c for c in cells.values() if not c.format(**row)], [])
+        for wrong, says in (({"differing": ["a text"]}, "differs: a text"), ({"pause_ms": 45}, "wait 46.0 ms"),
+                            ({"second_turn": LOADED["second_turn"] | {"cached": 0}}, "0 tokens of a conversation")):
+            row = serving.judge_load(json.loads(json.dumps(LOADED | wrong)))
+            self.assertFalse(row["passed"])
+            self.assertIn(says, row["findings"][0])
 
     def test_examples_of_the_library(self):
         row = library.judge_library(0, "Ran 1 test in 9.8s\n\nOK")

@@ -27,7 +27,7 @@ RUN_SECONDS = 300  # nothing that is decoded here takes as long, unless it hangs
 KERNELS = ("megakernel", "measure", "reference", "prompt")
 WEIGHTS = "weights.safetensors"
 NVCC_FLAGS = ("-O3", "-std=c++17", "-fmad=false")
-DEVICE_VERBS = ("soak", "passes", "drafts", "sequences", "serving", "clients")  # that launchers do not have
+DEVICE_VERBS = ("soak", "passes", "drafts", "sequences", "serving", "load", "clients")  # that launchers do not have
 LONG = 32768  # positions from which on a build says in its key how many it has
 FEATURES = ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0", "AMK_TENSOR_CORES=0")
 PROMPTS_NEED = FEATURES[1:]  # a build without one of these has no kernel for prompts
