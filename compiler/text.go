@@ -20,7 +20,10 @@ import (
 func LoadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	path := filepath.Join(dir, host.TokenizerFile)
 	text, err := infile.Read(path, infile.Tokenizer)
+	var why *diag.Diagnostic
 	switch {
+	case errors.As(err, &why):
+		return nil, why // of a GGUF file
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, noTokenizer(dir)
 	case err != nil:

@@ -52,7 +52,8 @@ func TestStorageOfGGUF(t *testing.T) {
 	}{
 		"llama-q4_0": {want: same("I4")},
 		"llama-q8_0": {want: same("I8")},
-		"llama-q4_1": {want: same("values"), warnings: []string{"23 tensors stored as Q4_1, which no weight format has"}},
+		"llama-q4_1": {want: same("values"),
+			warnings: []string{"23 tensors stored as Q4_1, which no weight format has"}},
 		"llama-mixed": {want: mixed, warnings: []string{"1 tensor stored as MXFP4", "3 tensors stored as Q5_0",
 			"3 tensors stored as Q5_1", "6 tensors stored as Q8_0, in a stage with matrices of another type"}},
 	} {

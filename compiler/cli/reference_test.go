@@ -269,6 +269,17 @@ func TestGGUF(t *testing.T) {
 	}
 }
 
+// A file whose tokenizer is not read decodes ids, and says why it decodes no text.
+func TestGGUFWithoutTokenizer(t *testing.T) {
+	model := models + "gguf/models/llama-q8_0/llama-q8_0.gguf"
+	code, _, stderr := amkc("run", model, "--device", "ref", "--prompt", "x")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, `llama-q8_0.gguf: tokenizer.ggml.model: error: is "none": not known, which is not read`)
+	code, _, stderr = amkc(model, "-o", filepath.Join(t.TempDir(), "build"), "--no-build", "--target", "h200")
+	require.Equal(t, 0, code, stderr)
+	require.Contains(t, stderr, "the build will decode token ids, and no text")
+}
+
 // requireReference demands that the reference VM computes the logits that transformers does.
 func requireReference(t *testing.T, dir string, ids []int32, flags ...string) {
 	positions := strconv.Itoa(len(ids))
