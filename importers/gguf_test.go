@@ -31,13 +31,13 @@ func storages(g *ir.Graph) map[string]string {
 	return out
 }
 
-// Matrices of Q4_0 and Q8_0 are stored as they are where all that is streamed as one is, and others as their values, of
-// which a warning says how many of which type there are. The config alone says the same.
+// Matrices of Q4_0 and Q8_0 are stored as they are where all that is streamed as one is, and others as their values;
+// a warning says how many of which type there are. The config alone says the same.
 func TestStorageOfGGUF(t *testing.T) {
 	same := func(storage string) map[string]string {
 		out := map[string]string{}
-		for _, node := range []string{"embed", "lm_head", "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
-			"down_proj"} {
+		for _, node := range []string{"embed", "lm_head", "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj",
+			"up_proj", "down_proj"} {
 			out[node] = storage
 		}
 		return out

@@ -430,6 +430,18 @@ func (x *facts) llama() {
 
 func (x *facts) biased() { x.config["attention_bias"] = x.has("blk.0.attn_q.bias") }
 
+func (x *facts) arcee() {
+	x.config["hidden_act"] = "relu2"
+	x.config["attention_bias"], x.config["mlp_bias"] = x.has("blk.0.attn_q.bias"), x.has("blk.0.ffn_up.bias")
+}
+
+func (x *facts) exaone4() {
+	x.config["sliding_window"] = nil
+	if v, _ := x.field("attention.sliding_window"); v != nil && v != int64(0) {
+		x.windows(0)
+	}
+}
+
 func (x *facts) ernie() { x.config["use_bias"] = x.has("blk.0.attn_q.bias") }
 
 func (x *facts) seedOSS() {

@@ -119,7 +119,7 @@ func TestFactsRefused(t *testing.T) {
 		code, says string
 	}{
 		"another architecture": {fields: fieldsOf{"general.architecture": "mamba"}, code: "AMK1056",
-			says: `is "mamba", which is not compiled; accepted: cohere2,`},
+			says: `is "mamba", which is not compiled; accepted: arcee, cohere2,`},
 		"no architecture": {fields: fieldsOf{"general.architecture": nil}, code: "AMK1056", says: "is missing"},
 		"a projector": {fields: fieldsOf{"general.architecture": "clip"}, code: "AMK1056",
 			says: "a projector of images (mmproj)"},

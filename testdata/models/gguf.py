@@ -99,6 +99,11 @@ MODELS = {
         "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "mscale": 1.0,
         "mscale_all_dim": 1.0, "beta_fast": 4.0, "beta_slow": 1.0, "llama_4_scaling_beta": 0.1}}, None),
     "ernie4_5": ("Ernie4_5Config", {**SIZES, "head_dim": 24}, None),
+    "arcee": ("ArceeConfig", SIZES, None),
+    "exaone4": ("Exaone4Config", {**SIZES, "num_hidden_layers": 4, "sliding_window": 12}, None),
+    "hunyuan": ("HunYuanDenseV1Config", {**SIZES, "head_dim": 24}, None),
+    "glm4": ("Glm4Config", {**SIZES, "head_dim": 20, "pad_token_id": 0, "attention_bias": True, "rope_parameters": {
+        "partial_rotary_factor": 0.4}}, None),
     "seed_oss": ("SeedOssConfig", {**SIZES, "head_dim": 24}, None),
 }
 # Models of whose files transformers does not read all fields.
