@@ -43,6 +43,13 @@ const (
 	CLIP
 	XIELU
 	SAMPLE
+	TOPK
+	RENORMALISE
+	SELECTED
+	SumRows
+	ScaleBlocks
+	SIGMOID
+	ClampedSiluMul
 )
 
 // Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.

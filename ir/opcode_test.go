@@ -86,21 +86,21 @@ func TestOpcodesAreDeclared(t *testing.T) {
 	}
 }
 
-// The proofs follow indices through EMBED, COPY, SAMPLE and SAMPLE_ARGMAX; another op that yields or takes any needs a
-// rule there (validate/indices.go).
+// The proofs follow indices through EMBED, COPY, SAMPLE, SAMPLE_ARGMAX, TOPK and SELECTED_TILE; another op that yields
+// or takes any needs a rule there (validate/indices.go).
 func TestOpsWithIndices(t *testing.T) {
 	for c, spec := range Ops {
 		for i := range spec.Forms {
 			for _, out := range spec.Forms[i].Out {
 				switch out.Elem {
 				case op.Index:
-					require.Contains(t, []Opcode{ArgMax, SAMPLE, STOP}, Opcode(c))
+					require.Contains(t, []Opcode{ArgMax, SAMPLE, STOP, TOPK}, Opcode(c))
 				case op.AsInput:
 					require.Equal(t, COPY, Opcode(c))
 				}
 			}
 			for _, in := range spec.Forms[i].In {
-				require.True(t, in.Role != op.Table || Opcode(c) == EMBED)
+				require.True(t, in.Role != op.Table || Opcode(c) == EMBED || Opcode(c) == SELECTED)
 			}
 		}
 	}

@@ -73,6 +73,10 @@ func wantType(op *ir.Op, i int) wanted {
 		if i > 0 {
 			return index
 		}
+	case ir.SELECTED:
+		if i == 2 {
+			return index
+		}
 	case ir.STOP:
 		return index
 	case ir.DEQUANT:
@@ -94,6 +98,8 @@ func yieldsInts(op *ir.Op, i int, in []ir.DType) bool {
 	switch op.Code {
 	case ir.ArgMax, ir.SAMPLE:
 		return i == 1 || op.IntAt("partial", 0, 0) == 0
+	case ir.TOPK:
+		return i == 1
 	case ir.COPY:
 		return in[0] == ir.I32
 	case ir.STOP:

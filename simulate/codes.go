@@ -40,8 +40,8 @@ A task writes what is read-only, touches bytes beyond its page, or shared memory
 is; or an op writes what it reads. There is no script: no order makes it right.`)
 
 	CodeRow = diag.New("AMK3707", "a row that a table does not have", `
-EMBED looks up a row whose number was computed, and for some values the number is not one of the table's rows, or none
-at all. amkc validate proves that it is (AMK3143).`)
+EMBED or SELECTED_TILE looks up a row or a matrix whose number was computed, and for some values the number is not one
+of the table's, or none at all. amkc validate proves that it is (AMK3143).`)
 
 	CodeUnwritten = diag.New("AMK3708", "an output that is not written in full", `
 Every element of an output is written by each step; the message names the first byte that is not.`)

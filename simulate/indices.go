@@ -71,7 +71,8 @@ func (m *machine) indices() (*Hazard, error) {
 func (m *machine) selects() bool {
 	for t := range m.tasks {
 		for k := range m.tasks[t].flat.Ops {
-			if code := m.tasks[t].flat.Ops[k].Code; code == ir.EMBED || code.Chooses() || code == ir.STOP {
+			switch code := m.tasks[t].flat.Ops[k].Code; {
+			case code == ir.EMBED, code == ir.SELECTED, code == ir.TOPK, code == ir.STOP, code.Chooses():
 				return true
 			}
 		}
@@ -136,20 +137,21 @@ func (w *walk) op(r Run, op *ir.FlatOp) string {
 	switch op.Code {
 	case ir.NOP:
 		return ""
+	case ir.SELECTED:
+		ids, _ := w.load(r, op, 2)
+		if bad := w.lookUp(r, op, 2, ids); bad != "" {
+			return bad
+		}
+		w.store(r, op, list{}, false) // of numbers, and not of indices
+		return ""
+	case ir.TOPK:
+		return w.topK(r, op)
 	case ir.EMBED:
 		ids, ok := w.load(r, op, 0)
-		if op.InBuf[1] < 0 {
-			return ""
+		if bad := w.lookUp(r, op, 0, ids); bad != "" || op.InBuf[1] < 0 {
+			return bad
 		}
 		rows := op.In[1].Dims[0].Len(r.of(op.In[1].Dims))
-		for _, id := range ids.kinds() {
-			switch {
-			case id.any || id.none:
-				return fmt.Sprintf("takes %s for a row of %s, and it may be anything", op.In[0], op.In[1])
-			case id.hi >= rows:
-				return fmt.Sprintf("takes %s for a row of %s, and it may be %d of %d", op.In[0], op.In[1], id.hi, rows)
-			}
-		}
 		if slices.ContainsFunc(op.Out, ir.Operand.IsTemp) {
 			out, known = all(index{any: true}, ids.n*elements(&op.In[1], r)/max(1, rows)), ok
 		}
@@ -168,6 +170,38 @@ func (w *walk) op(r Run, op *ir.FlatOp) string {
 		out, known = all(index{any: true}, n), ok
 	}
 	w.store(r, op, out, known)
+	return ""
+}
+
+// lookUp says which row of a table, the second operand, one of the ids in input i is not.
+func (w *walk) lookUp(r Run, op *ir.FlatOp, i int, ids list) string {
+	if op.InBuf[1] < 0 {
+		return ""
+	}
+	rows := op.In[1].Dims[0].Len(r.of(op.In[1].Dims))
+	for _, id := range ids.kinds() {
+		switch {
+		case id.any || id.none:
+			return fmt.Sprintf("takes %s for a row of %s, and it may be anything", op.In[i], op.In[1])
+		case id.hi >= rows:
+			return fmt.Sprintf("takes %s for a row of %s, and it may be %d of %d", op.In[i], op.In[1], id.hi, rows)
+		}
+	}
+	return ""
+}
+
+// topK yields numbers of elements of a row, each of which may be any of them.
+func (w *walk) topK(r Run, op *ir.FlatOp) string {
+	x, known := w.load(r, op, 0)
+	last, k := w.lastOf(r, op, 0), op.IntAt("k", 0, 0)
+	for i, of := range []index{{any: true}, {hi: last - 1}} {
+		n := x.n / max(1, last) * k
+		if op.OutBuf[i] >= 0 {
+			n = elements(&op.Out[i], r)
+		}
+		w.lasts[op.Out[i].Buf] = k
+		w.put(r, &op.Out[i], op.OutBuf[i], all(of, n), known)
+	}
 	return ""
 }
 

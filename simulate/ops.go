@@ -30,6 +30,12 @@ var known = map[*op.Spec]traits{
 	op.SOFTMAX:   {asLong: true},
 	op.ALLREDUCE: {asLong: true, inPlace: true},
 	op.STOP:      {asLong: true},
+
+	op.RENORMALISE:    {asLong: true},
+	op.SELECTED:       {ahead: []int{1, 3}},
+	op.ScaleBlocks:    {asLong: true},
+	op.SIGMOID:        {asLong: true, inPlace: true},
+	op.ClampedSiluMul: {gated: true},
 }
 
 // traitsOf are those of an opcode; none of one that nothing is known of. Those of an op on finished rows follow from

@@ -267,11 +267,12 @@ Two buffers on one page are in use at the same time: one was written into the ot
 
 Put them on different pages, or let pass pagecolor do it.`)
 	CodeIndex = diag.New("AMK3143", "index that its table may not have", `
-EMBED takes rows of its table by indices that the step computes. However the values turn out, each is a row of the
-table: SAMPLE and SAMPLE_ARGMAX over n values yield 0 to n-1, with partial=1 and first=f they yield f to f+n-1 or no
-index, with indices as the second operand one of those; COPY hands an index on; an input is the host's, which gives
-rows of the table. Nothing bounds what weights, constants and caches hold. What a step leaves in its output of role
-next is the next one's token, so that it is a row of the token's table, too.
+EMBED takes rows of its table, and SELECTED_TILE matrices of a family, by indices that the step computes. However the
+values turn out, each is a row of the table: SAMPLE and SAMPLE_ARGMAX over n values, and TOPK of n, yield 0 to n-1; with
+partial=1 and first=f the former yield f to f+n-1 or no index, with indices as the second operand one of those; COPY
+hands an index on; an input is the host's, which gives rows of the table. Nothing bounds what weights, constants and
+caches hold. What a step leaves in its output of role next is the next one's token, so that it is a row of the token's
+table, too.
 
     buffer table WEIGHT F32 [8,4] HBM rowmajor
       idx[0] = SAMPLE_ARGMAX(w[0:64])             # 0 to 63

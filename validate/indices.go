@@ -9,10 +9,11 @@ import (
 	"amkc/ir/diag"
 )
 
-// EMBED takes rows of its table by numbers that are only known when the step runs. checkIndices proves that they are
-// rows of the table: it walks the tasks in a legal order and keeps, for every I32 buffer and temporary, how far the
-// indices in it can reach.
+// EMBED takes rows of its table, and SELECTED_TILE matrices of a family, by numbers that are only known when the step
+// runs. checkIndices proves that they are there: it walks the tasks in a legal order and keeps, for every I32 buffer
+// and temporary, how far the indices in it can reach.
 //
+//   - TOPK of n values yields 0 to n-1, whatever the values are.
 //   - SAMPLE and SAMPLE_ARGMAX over n values yield 0 to n-1; with partial=1 and first=f they yield f to f+n-1, or no
 //     index, which they do where there is no value, or none that can be chosen; with indices as the second operand
 //     they yield one of those, or 0 if none of them is an index.
@@ -76,7 +77,7 @@ type indices struct {
 // noteIndices notes what checkIndices will ask about an op, while its views are known.
 func (p *Proof) noteIndices(t int32, k int, op *ir.FlatOp, in, out []view) {
 	switch op.Code {
-	case ir.EMBED, ir.ArgMax, ir.SAMPLE, ir.STOP:
+	case ir.EMBED, ir.SELECTED, ir.TOPK, ir.ArgMax, ir.SAMPLE, ir.STOP:
 	case ir.COPY:
 		counts := func(v view) bool { return v.buf >= 0 && v.dtype == ir.I32 }
 		if !slices.ContainsFunc(in, counts) && !slices.ContainsFunc(out, counts) {
@@ -89,7 +90,7 @@ func (p *Proof) noteIndices(t int32, k int, op *ir.FlatOp, in, out []view) {
 		p.index.carry = sized(p.index.carry, len(p.flat.Tasks))
 	}
 	p.index.carry[t] = true
-	if op.Code.Chooses() {
+	if op.Code.Chooses() || op.Code == ir.TOPK {
 		n := in[0].last
 		if in[0].n() == 0 {
 			n = 0
@@ -134,7 +135,12 @@ func (p *Proof) indexTask(t, root int32) {
 		out := noReach
 		switch {
 		case op.Code == ir.EMBED:
-			p.checkSelected(t, op)
+			p.checkSelected(t, op, 0, 1)
+		case op.Code == ir.SELECTED:
+			p.checkSelected(t, op, 2, 1)
+		case op.Code == ir.TOPK:
+			n := x.among(root, int32(k))
+			out = reach{hi: n - 1, by: t, n: n}
 		case op.Code.Chooses():
 			out = p.chosen(t, root, k, op)
 		case op.Code == ir.COPY:
@@ -217,29 +223,29 @@ func (x *indices) among(task, op int32) int {
 	return x.choices[i].n
 }
 
-// checkSelected: the indices of an EMBED are rows of the table.
-func (p *Proof) checkSelected(t int32, op *ir.FlatOp) {
-	if op.InBuf[1] < 0 {
+// checkSelected: the indices in input `ids` are rows of input `of`, a table or a family of matrices.
+func (p *Proof) checkSelected(t int32, op *ir.FlatOp, ids, of int) {
+	if op.InBuf[of] < 0 {
 		return // refused by checkShapes
 	}
-	r := p.reachOf(&op.In[0], op.InBuf[0])
-	rows := op.In[1].Dims[0].Len(p.flat.Lo)
+	r, which, table := p.reachOf(&op.In[ids], op.InBuf[ids]), op.In[ids], op.In[of]
+	rows := table.Dims[0].Len(p.flat.Lo)
 	switch {
 	case r.loose != "":
-		p.Errorf(CodeIndex, p.Task(t), "takes %s for a row of %s, and nothing bounds it: it is %s", op.In[0], op.In[1],
+		p.Errorf(CodeIndex, p.Task(t), "takes %s for a row of %s, and nothing bounds it: it is %s", which, table,
 			r.loose).
 			Suggest("take it from SAMPLE, from an input, or from a COPY of one")
 	case r.none:
 		p.Errorf(CodeIndex, p.Task(t), "takes %s for a row of %s, and it may be no index: %s with partial=1 has "+
-			"none where no value is a number", op.In[0], op.In[1], ir.ArgMax).
+			"none where no value is a number", which, table, ir.ArgMax).
 			Suggest("choose among the partial results with a %s of values and indices", ir.SAMPLE)
 	case r.hi >= rows:
 		p.Errorf(CodeIndex, p.Task(t), "takes %s for a row of %s, which has %d rows, and it can be %d: %s chooses "+
-			"among %d values from %d on", op.In[0], op.In[1], rows, r.hi, p.Who(r.by), r.n, r.first).
+			"among %d values from %d on", which, table, rows, r.hi, p.Who(r.by), r.n, r.first).
 			Suggest("give the table %d rows, or choose among fewer", r.hi+1)
 	}
 	if x := &p.index; r.token && (x.rows < 0 || rows < x.rows) {
-		x.rows, x.table, x.who = rows, &op.In[1], t
+		x.rows, x.table, x.who = rows, &op.In[of], t
 	}
 }
 

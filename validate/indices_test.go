@@ -23,6 +23,8 @@ buffer j ACTIVATION I32 [2] GLOBAL_SCRATCH rowmajor
 buffer v ACTIVATION F32 [2] GLOBAL_SCRATCH rowmajor
 buffer words ACTIVATION I32 [2] GLOBAL_SCRATCH word64
 buffer table WEIGHT F32 [9,2] HBM rowmajor
+buffer family WEIGHT F32 [9,2,3] HBM rowmajor
+buffer biases WEIGHT F32 [9,2] HBM rowmajor
 `
 	for n, ops := range variants {
 		text += fmt.Sprintf("variant v%d pos %d..%d\ncounter step counter gpu\n", n, 2*n, 2*n+1) + stage("t", 0,
@@ -75,6 +77,16 @@ func TestIndexChains(t *testing.T) {
 			[]string{"next[0] = SAMPLE_ARGMAX(w[0:5])", done, "%t = EMBED(token[0], table[0:R,0:2]); " + done}, 5},
 		{"no step comes after", []string{"%t = EMBED(token[0], table[0:R,0:2]); " + done,
 			"next[0] = SAMPLE_ARGMAX(w[0:9])"}, 1},
+		{"experts of a router", []string{"%v, i[0:2] = TOPK(w[0:5]) k=2; %t = SELECTED_TILE(w[0:3], " +
+			"family[0:R,0:2,0:3], i[0:2]); " + done}, 5},
+		{"experts of a router, with biases", []string{"%p = SOFTMAX(w[2:6]); %v, %i = TOPK(%p) k=1; %j = COPY(%i); " +
+			"%t = SELECTED_TILE(w[0:3], family[9-R:9,0:2,0:3], %j, biases[9-R:9,0:2]); " + done}, 4},
+		{"experts of two tokens", []string{"%v, i[0:2] = TOPK(table[0:2,0:2]) k=1; %t = SELECTED_TILE(w[0:6], " +
+			"family[0:R,0:2,0:3], i[0:2]) first_row=1 rows=1; " + done}, 2},
+		{"an expert that an argmax chooses", []string{"i[0] = SAMPLE_ARGMAX(w[0:5]); %t = SELECTED_TILE(w[0:3], " +
+			"family[0:R,0:2,0:3], i[0]); " + done}, 5},
+		{"the largest of a router as a row", []string{"%v, i[0] = TOPK(w[0:5]) k=1; %t = EMBED(i[0], " +
+			"table[0:R,0:2]); " + done}, 5},
 		{"what the host gives", []string{"%t = EMBED(given[0:2], table[0:R,0:2]); " + done}, 1},
 		{"what the host gives, in the first step", []string{"%t = EMBED(token[0], table[0:R,0:2]); " + done}, 1},
 	} {

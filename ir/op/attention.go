@@ -29,9 +29,9 @@ var ATTENTION = declare(Spec{
 		firstRow, rowCount,
 		{Key: "window", Lo: 1, Hi: MaxInt, Doc: "the number of rows that a query sees, its own included; needs row"},
 		bound,
-		{Key: "block", Lo: 1, Hi: MaxInt, Doc: "the number of rows in a block"},
+		block,
 		{Key: "part", Lo: 0, Hi: MaxInt, Doc: "the part of the rows that the task takes"},
-		{Key: "parts", Lo: 1, Hi: MaxInt, Doc: "the number of parts"},
+		parts,
 	},
 	Kernel: true,
 	Forms: []Form{{

@@ -121,6 +121,9 @@ var (
 
 	first = Param{Key: "first", Lo: 0, Hi: MaxInt, Doc: "the number of the first element of the operand"}
 
+	block = Param{Key: "block", Lo: 1, Hi: MaxInt, Doc: "the number of rows, or of elements, in a block"}
+	parts = Param{Key: "parts", Lo: 1, Hi: MaxInt, Doc: "the number of parts"}
+
 	firstRow = Param{Key: "first_row", Lo: 0, Hi: MaxInt, Doc: "the first row to use; needs rows"}
 	rowCount = Param{Key: "rows", Lo: 1, Hi: MaxInt, Doc: "the number of rows to use; default: all"}
 )

@@ -1,0 +1,212 @@
+package refvm
+
+import (
+	"math"
+	"slices"
+
+	"amkc/ir/diag"
+	ops "amkc/ir/op"
+)
+
+// What layers with experts compute: a router chooses some of a family of matrices for each token, and weighs what they
+// make.
+var expert = kernelTable{
+	ops.TOPK:           topK,
+	ops.RENORMALISE:    renormalise,
+	ops.SELECTED:       selected,
+	ops.SumRows:        sumRows,
+	ops.ScaleBlocks:    scaleBlocks,
+	ops.SIGMOID:        pointwise(sigmoid),
+	ops.ClampedSiluMul: clampedSiluMul,
+}
+
+// topK chooses the k largest elements of each row, in a total order: by value, then by number, and what is not a number
+// last.
+func topK(w *worker, o *op) error {
+	x, n, k := w.floats(&o.in[0]), w.last(&o.in[0]), o.src.IntAt("k", 0, 0)
+	if k > n {
+		return w.misfit(o, "chooses %d of rows of %d elements, want at most as many", k, n)
+	}
+	if last := n - 1; last >= noIndex {
+		return w.misfit(o, "numbers an element %d, want at most %d", last, noIndex-1)
+	}
+	rows := len(x) / n
+	values, ids, order := w.alloc(rows*k), w.alloc(rows*k), make([]int, n)
+	for b := range rows {
+		row := x[b*n : (b+1)*n]
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(i, j int) int { // equal ones stay in the order of their numbers
+			p, q := row[i], row[j]
+			switch {
+			case p > q || p == p && q != q:
+				return -1
+			case p < q || p != p && q == q:
+				return 1
+			}
+			return 0
+		})
+		for r, i := range order[:k] {
+			values[b*k+r], ids[b*k+r] = row[i], fromInt(int32(i))
+		}
+	}
+	if err := w.put(o, &o.out[0], value{f: values, last: k}); err != nil {
+		return err
+	}
+	return w.put(o, &o.out[1], value{f: ids, ints: true, last: k})
+}
+
+// renormalise divides the elements of each row by their sum.
+func renormalise(w *worker, o *op) error {
+	x, n := w.floats(&o.in[0]), w.last(&o.in[0])
+	out := w.alloc(len(x))
+	for at := 0; at < len(x); at += n {
+		sum := float32(0)
+		for _, f := range x[at : at+n] {
+			sum += f
+		}
+		for i, f := range x[at : at+n] {
+			out[at+i] = f / sum
+		}
+	}
+	return w.emit(o, out, n)
+}
+
+// selected multiplies rows of x with the matrices that ids name. Only these are read.
+func selected(w *worker, o *op) error {
+	x, scales := w.scaled(&o.in[0])
+	family := &o.in[1]
+	if family.st == nil || family.rank != 3 || family.n == 0 {
+		return w.misfit(o, "has no matrices, want a view of three dimensions that is not empty")
+	}
+	count, n, k := family.dims[0].n, family.dims[1].n, family.dims[2].n
+	if w.last(&o.in[0]) != k { // rows of another length than those that the factors are for
+		x, scales = w.applied(x, scales), nil
+	}
+	if len(x) == 0 || len(x)%k != 0 {
+		return w.misfit(o, "has an input of %d elements and matrices of %d columns, want whole rows", len(x), k)
+	}
+	ids, ints := w.bits(&o.in[2])
+	rows := len(x) / k
+	if len(ids) == 0 || len(ids)%rows != 0 {
+		return w.misfit(o, "has %d ids for %d rows, want as many for each", len(ids), rows)
+	}
+	var biases *operand
+	var weights []float32
+	if len(o.in) > 3 {
+		if biases = &o.in[3]; biases.st == nil || biases.rank != 2 || biases.dims[0].n != count ||
+			biases.dims[1].n != n {
+			return w.misfit(o, "has biases of another shape than the matrices, want %d rows of %d", count, n)
+		}
+	}
+	if len(o.in) > 4 {
+		if weights = w.floats(&o.in[4]); len(weights) != len(ids) {
+			return w.misfit(o, "has %d ids and %d weights, want as many", len(ids), len(weights))
+		}
+	}
+	for _, table := range []*operand{family, biases} {
+		if table != nil && w.vm.touched != nil && !table.st.buf.Kind.ReadOnly() {
+			w.touchBox(&table.box) // any of them: which one depends on values
+		}
+	}
+	of := len(ids) / rows
+	first, taken := o.src.IntAt("first_row", 0, 0), o.src.IntAt("rows", 0, of*n)
+	if o.src.Has("first_row") && !o.src.Has("rows") {
+		return w.misfit(o, noRows)
+	}
+	if first < 0 || taken < 1 || taken > of*n-first {
+		return w.misfit(o, "takes %d rows from row %d on, of %d; want rows that are there", taken, first, of*n)
+	}
+	out := w.alloc(rows * taken)
+	for j := range ids {
+		b, at := j/of, j%of*n // its matrix makes rows of x[b] from `at` on
+		lo, hi := max(first, at), min(first+taken, at+n)
+		if lo >= hi {
+			continue
+		}
+		id := integer(ids, ints, j)
+		if id < 0 || id >= count {
+			return diag.Errorf(CodeValue, w.task.pos(), "selects matrix %d, want one from 0 to %d", id, count-1)
+		}
+		w.spend((hi - lo) * k)
+		pinned := family.pin(id)
+		matrix := w.gather(&pinned)
+		var bias []float32
+		if biases != nil {
+			pinned = biases.pin(id)
+			bias = w.gather(&pinned)
+		}
+		for r := lo; r < hi; r++ {
+			y := dot(x[b*k:(b+1)*k], matrix[(r-at)*k:(r-at+1)*k])
+			if scales != nil {
+				y *= scales[b]
+			}
+			switch {
+			case bias != nil && weights != nil:
+				y += weights[j] * bias[r-at]
+			case bias != nil:
+				y += bias[r-at]
+			}
+			out[b*taken+r-first] = y
+		}
+	}
+	return w.emit(o, out, taken)
+}
+
+// sumRows adds up groups of rows, in their order.
+func sumRows(w *worker, o *op) error {
+	x, n, parts := w.floats(&o.in[0]), w.last(&o.in[0]), o.src.IntAt("parts", 0, 0)
+	if rows := w.rows(&o.in[0]); rows%parts != 0 {
+		return w.misfit(o, "has %d rows, want a multiple of %d", rows, parts)
+	}
+	out := w.alloc(len(x) / parts)
+	for i := range out {
+		at := i/n*n*parts + i%n
+		out[i] = x[at]
+		for part := 1; part < parts; part++ {
+			out[i] += x[at+part*n]
+		}
+	}
+	return w.emit(o, out, n)
+}
+
+// scaleBlocks multiplies blocks of elements by one number each.
+func scaleBlocks(w *worker, o *op) error {
+	x, n := w.floats(&o.in[0]), w.last(&o.in[0])
+	y, m := w.floats(&o.in[1]), w.last(&o.in[1])
+	block, first := o.src.IntAt("block", 0, 0), o.src.IntAt("first", 0, 0)
+	if w.rows(&o.in[0]) != w.rows(&o.in[1]) {
+		return w.misfit(o, "has %d rows and %d rows of factors, want as many", w.rows(&o.in[0]), w.rows(&o.in[1]))
+	}
+	if n > 0 && (first+n-1)/block >= m {
+		return w.misfit(o, "takes elements up to %d of %d blocks of %d, want those that are there", first+n-1, m, block)
+	}
+	if n > 0 {
+		if err := w.numbers(o, n); err != nil {
+			return err
+		}
+	}
+	out := w.alloc(len(x))
+	for i, f := range x {
+		out[i] = f * y[i/n*m+(first+i%n)/block]
+	}
+	return w.emit(o, out, n)
+}
+
+func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
+
+// clampedSiluMul is the middle of an MLP whose gate is bounded above, and its other half on both sides.
+func clampedSiluMul(w *worker, o *op) error {
+	both, n := w.floats(&o.in[0]), w.last(&o.in[0])
+	if n%2 != 0 {
+		return w.misfit(o, "has rows of %d elements, want gate and up interleaved", n)
+	}
+	bound, alpha := float32(o.src.FloatOr("cap", 0)), o.src.FloatOr("scale", 1)
+	out := w.alloc(len(both) / 2)
+	for i := range out {
+		g, u := min(both[2*i], bound), max(-bound, min(both[2*i+1], bound))
+		out[i] = float32(float64(g)/(1+math.Exp(-alpha*float64(g)))) * (u + 1)
+	}
+	return w.emit(o, out, n/2)
+}
