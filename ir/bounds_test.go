@@ -56,7 +56,7 @@ func TestEveryIntegerHasABound(t *testing.T) {
 		typ := reflect.TypeOf(of).Elem()
 		for i := range typ.NumField() {
 			field := typ.Field(i)
-			key := field.Tag.Get("json")
+			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			switch field.Type.Kind() {
 			case reflect.Int:
 				if field.Type != reflect.TypeFor[int]() {

@@ -17,15 +17,15 @@ type field struct {
 func (m *Model) fields(archKey string) []field {
 	return []field{
 		{archKey, &m.Architecture}, {"dtype", &m.Weights}, {"activations", &m.Activations}, {"cache", &m.Cache},
-		{"layers", &m.Layers}, {"hidden", &m.Hidden}, {"intermediate", &m.Intermediate}, {"heads", &m.Heads},
-		{"kv_heads", &m.KVHeads}, {"head_dim", &m.HeadDim}, {"vocab", &m.Vocab}, {"max_seq", &m.MaxSeq},
-		{"tied", &m.Tied}, {"eps", &m.Eps},
+		{"layers", &m.Layers}, {"hidden", &m.Hidden}, {"intermediate", &m.Intermediate},
+		{"experts", &m.Experts}, {"per_token", &m.PerToken}, {"heads", &m.Heads}, {"kv_heads", &m.KVHeads},
+		{"head_dim", &m.HeadDim}, {"vocab", &m.Vocab}, {"max_seq", &m.MaxSeq}, {"tied", &m.Tied}, {"eps", &m.Eps},
 	}
 }
 
 // printed are the fields that the forms show: types that are those of the weights go without saying.
 func (m *Model) printed(archKey string) []field {
-	return slices.DeleteFunc(m.fields(archKey), func(f field) bool {
+	return slices.DeleteFunc(stated(m.fields(archKey)), func(f field) bool {
 		d, ok := f.ptr.(*DType)
 		return ok && f.key != "dtype" && *d == m.Weights
 	})

@@ -23,7 +23,7 @@ func (p *Program) MarshalJSON() ([]byte, error) {
 		each(&j, 2, p.Model.Kinds, func(j *jsonPrinter, f *LayerFacts) {
 			j.put(`{"intermediate": `)
 			j.int(f.Intermediate)
-			j.fields(f.fields()[1:])
+			j.fields(stated(f.fields())[1:])
 			j.put("}")
 		})
 		j.key("layer_kinds")

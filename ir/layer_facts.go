@@ -9,11 +9,23 @@ import (
 // ops.
 type LayerFacts struct {
 	Intermediate, Heads, KVHeads, HeadDim int
+
+	// Where the MLP is a mixture of experts, how many there are, and how many of them a router chooses for each token.
+	// Intermediate is then the width of an expert. 0: it is one MLP.
+	Experts, PerToken int
 }
 
 func (f *LayerFacts) fields() []field {
-	return []field{{"intermediate", &f.Intermediate}, {"heads", &f.Heads}, {"kv_heads", &f.KVHeads},
-		{"head_dim", &f.HeadDim}}
+	return []field{{"intermediate", &f.Intermediate}, {"experts", &f.Experts}, {"per_token", &f.PerToken},
+		{"heads", &f.Heads}, {"kv_heads", &f.KVHeads}, {"head_dim", &f.HeadDim}}
+}
+
+// stated leaves out what says that there are no experts.
+func stated(fields []field) []field {
+	return slices.DeleteFunc(fields, func(f field) bool {
+		n, ok := f.ptr.(*int)
+		return ok && *n == 0 && (f.key == "experts" || f.key == "per_token")
+	})
 }
 
 // QueryRows is how many elements the queries of a token have, and KeyRows how many its keys have, and its values.
@@ -31,7 +43,12 @@ func (m *Model) Facts() []LayerFacts {
 	if len(m.Kinds) > 0 {
 		return m.Kinds
 	}
-	return []LayerFacts{{m.Intermediate, m.Heads, m.KVHeads, m.HeadDim}}
+	return []LayerFacts{m.first()}
+}
+
+// first are the facts of the first layer, which are the model's.
+func (m *Model) first() LayerFacts {
+	return LayerFacts{m.Intermediate, m.Heads, m.KVHeads, m.HeadDim, m.Experts, m.PerToken}
 }
 
 // Of returns the facts of a layer.
@@ -68,6 +85,7 @@ func (p *Program) FactsOf(s *Stage, l *Loop) *LayerFacts {
 func (m *Model) SetFacts(layers []LayerFacts) {
 	f := layers[0]
 	m.Intermediate, m.Heads, m.KVHeads, m.HeadDim = f.Intermediate, f.Heads, f.KVHeads, f.HeadDim
+	m.Experts, m.PerToken = f.Experts, f.PerToken
 	m.Kinds, m.LayerKinds = nil, nil
 	for _, f := range layers {
 		kind := slices.Index(m.Kinds, f)
@@ -111,6 +129,7 @@ func (m *Model) StateBlock() int {
 }
 
 // Sizes of layers, for Most and Differ.
+func ExpertsOf(f *LayerFacts) int      { return f.Experts }
 func IntermediateOf(f *LayerFacts) int { return f.Intermediate }
 func HeadsOf(f *LayerFacts) int        { return f.Heads }
 func KVHeadsOf(f *LayerFacts) int      { return f.KVHeads }
@@ -149,6 +168,12 @@ func Repeating(list []int) []int {
 // FactsAmiss says what is wrong with the facts of the layers and what is wanted, or nothing.
 func (m *Model) FactsAmiss() string {
 	n := len(m.LayerKinds)
+	for _, f := range m.Facts() {
+		if (f.Experts != 0 || f.PerToken != 0) && (f.PerToken < 1 || f.PerToken > f.Experts) {
+			return fmt.Sprintf("has layers that choose %d of %d experts for each token; want at least one, and at "+
+				"most all, or no experts", f.PerToken, f.Experts)
+		}
+	}
 	switch {
 	case (n == 0) != (len(m.Kinds) == 0) || n > m.Layers:
 		return fmt.Sprintf("has facts of %d kinds of layers, and says the kinds of %d; want those of at most its %d "+
@@ -157,7 +182,7 @@ func (m *Model) FactsAmiss() string {
 		return ""
 	case len(m.Kinds) == 1:
 		return "has facts of one kind of layers; want them to be the model's"
-	case m.LayerKinds[0] != 0 || m.Kinds[0] != LayerFacts{m.Intermediate, m.Heads, m.KVHeads, m.HeadDim}:
+	case m.LayerKinds[0] != 0 || m.Kinds[0] != m.first():
 		return "has other sizes than its first layer; want the same, and kind 0 for that layer"
 	}
 	used := 0

@@ -111,12 +111,12 @@ func (c *checker) pieces(pos string, b *Buffer) {
 	}
 }
 
-// Matrix returns the buffer as rows and columns, which is how it is packed. A vector is one column of as many rows as
-// it has elements.
+// Matrix returns the buffer as rows and columns, which is how it is packed: the last dimension counts columns. A vector
+// is one column of as many rows as it has elements.
 func (b *Buffer) Matrix() (rows, cols int) {
 	if len(b.Shape) < 2 {
 		return b.Numel(), 1
 	}
-	rows = b.Shape[0]
-	return rows, b.Numel() / max(1, rows)
+	cols = b.Shape[len(b.Shape)-1]
+	return b.Numel() / max(1, cols), cols
 }

@@ -32,6 +32,8 @@ type Model struct {
 	Layers       int     `json:"layers"`
 	Hidden       int     `json:"hidden"`
 	Intermediate int     `json:"intermediate"`
+	Experts      int     `json:"experts,omitempty"`
+	PerToken     int     `json:"per_token,omitempty"`
 	Heads        int     `json:"heads"`
 	KVHeads      int     `json:"kv_heads"`
 	HeadDim      int     `json:"head_dim"`

@@ -171,7 +171,7 @@ func (t *printer) variant(v *Variant) {
 func (t *printer) layerFacts(m *Model) {
 	for i := range m.Kinds {
 		t.put("facts")
-		t.keyed(m.Kinds[i].fields())
+		t.keyed(stated(m.Kinds[i].fields()))
 	}
 	if len(m.LayerKinds) > 0 {
 		t.put("layers")

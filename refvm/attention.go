@@ -18,7 +18,7 @@ var attending = kernelTable{
 // earlier one is what it makes of a row of the cache, which that one is for the pass after.
 //
 // A task that sees a part of the rows only leaves (acc, m, l) a head for attentionCombine: the weighted sum, the
-// largest score, and the sum of the weights, all relative to that score.
+// largest score, and the sum of the weights, all relative to that score. A sink of a head is a score without a value.
 func attention(w *worker, o *op) error {
 	a, err := w.attended(o)
 	if err != nil {
@@ -57,6 +57,10 @@ func attention(w *worker, o *op) error {
 			acc := to[:a.hd]
 			clear(acc)
 			top, sum := maximum(seen), float32(0)
+			if a.sinks != nil {
+				top = max(top, a.sinks[h])
+				sum = exp(a.sinks[h] - top)
+			}
 			for i, score := range seen {
 				p := exp(score - top)
 				sum += p
@@ -103,9 +107,10 @@ type attended struct {
 	q                         []float32 // [batch, heads, hd]
 	keys, values              cache
 	ownKeys, ownValues        ownRows
-	own                       []int // rows of the pass that take part, in order
-	rows                      []int // the position of each row, if window is not 0
-	window                    int   // rows that a query sees, its own included; 0: all
+	sinks                     []float32 // of the heads, of the task that counts them; nil: there are none
+	own                       []int     // rows of the pass that take part, in order
+	rows                      []int     // the position of each row, if window is not 0
+	window                    int       // rows that a query sees, its own included; 0: all
 }
 
 // seen returns the first row of the cache that query b sees, and the rows of the pass that it sees.
@@ -142,7 +147,7 @@ func (w *worker) attended(o *op) (a attended, err error) {
 	a.scale, a.cap = float32(o.src.FloatOr("scale", 0)), float32(o.src.FloatOr("cap", 0))
 	if a.hd < 1 || a.kvHeads < 1 || a.heads < 1 || a.heads%a.kvHeads != 0 || len(o.in) == 4 {
 		return a, w.misfit(o, "has %d heads, %d key and value heads, head_dim %d and %d inputs; want a multiple of "+
-			"the second, and 3 or 5 inputs", a.heads, a.kvHeads, a.hd, len(o.in))
+			"the second, and 3, 5 or 6 inputs", a.heads, a.kvHeads, a.hd, len(o.in))
 	}
 	a.q = w.exchanged(&o.in[0], &o.in[1])
 	if n := len(a.q); a.heads <= n && a.hd <= n { // or the product might overflow
@@ -162,7 +167,7 @@ func (w *worker) attended(o *op) (a attended, err error) {
 		return a, w.misfit(o, "has %d rows of keys and %d of values, want the same number", len(a.keys.rows),
 			len(a.values.rows))
 	}
-	if len(o.in) == 5 { // read whether it is used or not: what a task polls does not depend on the position
+	if len(o.in) >= 5 { // read whether it is used or not: what a task polls does not depend on the position
 		a.ownKeys, a.ownValues = w.ownRows(&o.in[3], &o.in[1], a.hd), w.ownRows(&o.in[4], &o.in[2], a.hd)
 		if n, k, v := a.batch*a.kvHeads*a.hd, len(a.ownKeys.given), len(a.ownValues.given); k != n || v != n {
 			return a, w.misfit(o, "has rows of %d and %d elements, want %d each", k, v, n)
@@ -172,6 +177,15 @@ func (w *worker) attended(o *op) (a attended, err error) {
 				a.batch, caches)
 		}
 		a.own = w.owned(o, a.batch)
+	}
+	if len(o.in) == 6 {
+		sinks := w.floats(&o.in[5])
+		if len(sinks) != a.heads {
+			return a, w.misfit(o, "has %d sinks, want one for each of %d heads", len(sinks), a.heads)
+		}
+		if o.src.IntAt("part", 0, 0) == 0 {
+			a.sinks = sinks
+		}
 	}
 	if a.window = o.src.IntAt("window", 0, 0); a.window > 0 {
 		if !o.src.Has("row") {

@@ -42,6 +42,40 @@ var attentionCases = []caseOp{
 		},
 	},
 	{
+		name: "attention with sinks", pos: 11, buffers: nativeCache,
+		op: `out[8:16] = ATTENTION_TILE(q[0:8], kv[1,0:pos,0,0:4], kv[1,0:pos,1,0:4], q[8:12], q[12:16], q[20:22]) ` +
+			`head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 row=pos`,
+		want: func(in [][]float64) []float64 {
+			return normalised(sunk(attend(in[0], append(in[1], in[3]...), append(in[2], in[4]...), 2, 1, 4, 0.7), 4,
+				in[5]), 4)
+		},
+	},
+	{
+		name: "partial with sinks", pos: 37, buffers: nativeCache,
+		op: `part[3,0:2,0:6] = ATTENTION_TILE(q[0:8], kv[1,0:pos block 4 part 0 of 3,0,0:4], kv[1,0:pos block 4 part ` +
+			`0 of 3,1,0:4], q[8:12], q[12:16], q[20:22]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 row=pos ` +
+			`block=4 part=0 parts=3`,
+		want: func(in [][]float64) []float64 {
+			return sunk(attend(in[0], append(in[1], in[3]...), append(in[2], in[4]...), 2, 1, 4, 0.7), 4, in[5])
+		},
+	},
+	{
+		name: "partial whose sinks another part counts", pos: 37, buffers: nativeCache,
+		op: `part[3,0:2,0:6] = ATTENTION_TILE(q[0:8], kv[1,0:pos block 4 part 2 of 3,0,0:4], kv[1,0:pos block 4 part ` +
+			`2 of 3,1,0:4], q[8:12], q[12:16], q[20:22]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 row=pos ` +
+			`block=4 part=2 parts=3`,
+		want: func(in [][]float64) []float64 { return attend(in[0], in[1], in[2], 2, 1, 4, 0.7) },
+	},
+	{
+		name: "partial of a sink alone", pos: 0, buffers: nativeCache,
+		op: `part[3,0:2,0:6] = ATTENTION_TILE(q[0:8], kv[1,0:pos block 4 part 0 of 3,0,0:4], kv[1,0:pos block 4 part ` +
+			`0 of 3,1,0:4], q[8:12], q[12:16], q[20:22]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 row=pos+4 ` +
+			`block=4 part=0 parts=3`,
+		want: func(in [][]float64) []float64 {
+			return []float64{0, 0, 0, 0, in[5][0], 1, 0, 0, 0, 0, in[5][1], 1}
+		},
+	},
+	{
 		name: "partial without its own row", pos: 37, buffers: nativeCache,
 		op: `part[3,0:2,0:6] = ATTENTION_TILE(q[0:8], kv[1,0:pos block 4 part 2 of 3,0,0:4], kv[1,0:pos block 4 ` +
 			`part 2 of 3,1,0:4], q[8:12], q[12:16]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 row=pos ` +
@@ -141,6 +175,18 @@ func attend(q, k, v []float64, heads, kvHeads, hd int, scale float64) (out []flo
 		out = append(append(out, acc...), top, sum)
 	}
 	return out
+}
+
+// sunk joins sinks, a score of each head without a value, to partials.
+func sunk(parts []float64, hd int, sinks []float64) []float64 {
+	head := -1
+	return rowsOf(parts, hd+2, func(p []float64) []float64 {
+		head++
+		m, l := p[hd], p[hd+1]
+		top := max(m, sinks[head])
+		out := each(p[:hd], func(i int) float64 { return p[i] * math.Exp(m-top) })
+		return append(out, top, l*math.Exp(m-top)+math.Exp(sinks[head]-top))
+	})
 }
 
 // normalised divides partials by their sums.

@@ -80,7 +80,7 @@ func ofAttention(w *worker, o *op, result value) radii {
 		qOff = rounded
 	}
 	var kOff, vOff []float64
-	if len(o.in) == 5 {
+	if len(o.in) >= 5 {
 		kOff, vOff = w.reachOf(&o.in[3], &o.in[1]), w.reachOf(&o.in[4], &o.in[2])
 	}
 	partial := o.src.IntAt("flags", 0, 0)&2 != 0
@@ -107,10 +107,18 @@ func ofAttention(w *worker, o *op, result value) radii {
 				values = append(values, seenRow{a.ownValues.row(n, r == b), section(vOff, n*a.hd, a.hd)})
 			}
 			to := ((b-first)*a.heads + h) * width
-			w.ofHead(&a, q, keys, values, partial, result.f[to:to+width], out[to:to+width])
+			w.ofHead(&a, a.sinkOf(h), q, keys, values, partial, result.f[to:to+width], out[to:to+width])
 		}
 	}
 	return radii{of: out}
+}
+
+// sinkOf is the sink of a head; empty: there is none.
+func (a *attended) sinkOf(h int) []float32 {
+	if a.sinks == nil {
+		return nil
+	}
+	return a.sinks[h : h+1]
 }
 
 type ball struct {
@@ -149,16 +157,21 @@ func (w *worker) ofScore(a *attended, q ball, k *seenRow) (score, radius float64
 	return score, radius
 }
 
-// ofHead bounds what attention makes of one head.
-func (w *worker) ofHead(a *attended, q ball, keys, values []seenRow, partial bool, result []float32, out []float64) {
-	n := len(keys)
+// ofHead bounds what attention makes of one head, with its sink if there is one: a score without a value.
+func (w *worker) ofHead(a *attended, sink []float32, q ball, keys, values []seenRow, partial bool, result []float32,
+	out []float64) {
+	n := len(keys) + len(sink)
 	if n == 0 {
 		return
 	}
 	scores, off := make([]float64, n), make([]float64, n)
 	top, topOff := math.Inf(-1), 0.0
-	for i := range keys {
-		scores[i], off[i] = w.ofScore(a, q, &keys[i])
+	for i := range scores {
+		if i < len(keys) {
+			scores[i], off[i] = w.ofScore(a, q, &keys[i])
+		} else {
+			scores[i] = float64(sink[0])
+		}
 		if scores[i] > top {
 			top = scores[i]
 		}
@@ -179,7 +192,7 @@ func (w *worker) ofHead(a *attended, q ball, keys, values []seenRow, partial boo
 	}
 	numerators := make([]float64, 2*a.hd) // sizes, and radii
 	sum, sumOff := 0.0, 0.0
-	for i := range keys {
+	for i := range scores {
 		p, e, rounding := 1.0, 0.0, 0.0
 		if n > 1 {
 			p = math.Exp(scores[i] - top)
@@ -190,6 +203,9 @@ func (w *worker) ofHead(a *attended, q ball, keys, values []seenRow, partial boo
 		}
 		sum += p
 		sumOff += p * e
+		if i == len(keys) {
+			break // the sink
+		}
 		for d := range a.hd {
 			v := float64(values[i].elements[d]) * float64(values[i].scale)
 			size := p * math.Abs(v)

@@ -101,6 +101,8 @@ func TestModelFacts(t *testing.T) {
 		{" heads=4", " heads=5", "the model has 5 query heads and 2 kv heads; kv heads have as many query heads each"},
 		{"intermediate=40", "intermediate=48",
 			"the longest result of SILU_MUL has 40 elements; by the model's facts the intermediate size is 48"},
+		{" heads=4", " experts=8 per_token=2 heads=4", "the model has 8 experts in a layer, and the program no router"},
+		{" heads=4", " experts=1 per_token=2 heads=4", "layers that choose 2 of 1 experts for each token"},
 		{"tied=true", "tied=false", "the embedding table is lm_head.weight and the head's matrix lm_head.weight; " +
 			"the model says tied=false"},
 		{"tied=true eps=1e-05", "tied=true eps=1e-06", "RMSNORM has eps 1e-05; by the model's facts it is 1e-06"},

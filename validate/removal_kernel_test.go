@@ -87,6 +87,9 @@ var ofModel = []elsewhere{
 		second.Heads, second.KVHeads = second.Heads/2, second.KVHeads/2
 		m.SetFacts([]ir.LayerFacts{*m.Of(0), second, *m.Of(2)})
 	}, notEmitted),
+	fact("the model has 8 experts in a layer, and the program no router",
+		"what is said of a build, such as its bytes for a token, comes from the model's facts",
+		func(m *ir.Model) { m.Experts, m.PerToken = 8, 2 }, sameKernel),
 	fact("the model has facts of 0 kinds of layers, and says the kinds of 1",
 		"nothing else says of which kind a layer is",
 		func(m *ir.Model) { m.LayerKinds = []int{0} }, sameKernel),

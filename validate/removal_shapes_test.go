@@ -79,6 +79,8 @@ var shapeRemovals = func() []removal {
 			attention("in[0:2], wk[0:pos,0:2,0:2], wk[0:pos,0:2,0:2]", oneHead)),
 		shape("has k_row but no v_row", attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2], v[0:2]",
 			oneHead+" row=pos")),
+		shape("has 2 sinks, want one for each of 1 heads",
+			attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2], v[0:2], v[0:2], v[0:2]", oneHead+" row=pos")),
 		shape("has first_row and no parameter rows",
 			attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2]", oneHead+" first_row=0")),
 		shape("takes 2 rows from row 0 on, of 1",

@@ -21,7 +21,8 @@ var ATTENTION = declare(Spec{
 		"partial, (acc[hd], m, l) per head: acc is not divided by l, and m is the largest score in natural units. " +
 		"A task without rows yields acc = 0, m = −Inf and l = 0. If rows of the cache are integers with a scale, " +
 		"k_row and v_row are rounded as KV_APPEND rounds them. With rows, the result is that of `rows` queries of " +
-		"q, from query first_row on.",
+		"q, from query first_row on. sinks are a score for each head that has no value: it counts in m and in l, of " +
+		"several parts in those of part 0 alone.",
 	Params: []Param{
 		need(headDim), need(heads), need(kvHeads), need(scale),
 		{Key: "flags", Lo: -MaxInt, Hi: MaxInt, Doc: "2: the result is partial; other bits are ignored"},
@@ -41,6 +42,7 @@ var ATTENTION = declare(Spec{
 			{Name: "v", Shape: "[rows*,nkv,hd]", Role: Cache},
 			{Name: "k_row", Shape: "[B,nkv,hd]", Optional: true},
 			{Name: "v_row", Shape: "[B,nkv,hd]", Optional: true},
+			{Name: "sinks", Shape: "[nh]", Role: Gain, Optional: true},
 		},
 		Out:   results("[B,nh,hd], or [B,nh,hd+2] with flags=2; B is rows if there is one"),
 		Shape: attentionShape,
@@ -73,6 +75,11 @@ func attentionShape(c *Call) (n, last int) {
 	switch len(c.In) {
 	case 4:
 		c.Fail("has k_row but no v_row")
+	case 6:
+		if n := c.In[5].N(); n != nh {
+			c.Fail("has %d sinks, want one for each of %d heads", n, nh)
+		}
+		fallthrough
 	case 5:
 		if n, m := c.In[3].N(), c.In[4].N(); n != batch*nkv*hd || m != batch*nkv*hd {
 			c.Fail("k_row and v_row have %d and %d elements, want %d", n, m, batch*nkv*hd)

@@ -17,7 +17,8 @@ import (
 //	Layers               the number of caches
 //	Hidden               the weights of norms but those of attention; the columns of the embedding table and of the
 //	                     head's matrix; embeddings that the host gives, and the last hidden state
-//	Kinds, LayerKinds    the four facts below, which are those of each layer
+//	Kinds, LayerKinds    the six facts below, which are those of each layer
+//	Experts, PerToken    each other, and that there are none: the kernel has no body for them
 //	Intermediate         the longest result of a gated activation of the layer, such as SILU_MUL
 //	Heads                the query heads of an attention of the layer, times KVHeads
 //	KVHeads, HeadDim     the cache of the layer; head_dim of its attention and rotation; the weights of norms of its
@@ -234,6 +235,10 @@ func (c *modelCheck) checkWhole() {
 		}
 	}
 	for _, of := range m.Facts() {
+		if of.Experts > 0 && c.once("experts") {
+			p.disagree("", "the model has %d experts in a layer, and the program no router", of.Experts).
+				Suggest("prove the program with the facts of the model that it was made from")
+		}
 		if of.KVHeads < 1 || of.Heads%of.KVHeads != 0 {
 			p.disagree("", "the model has %d query heads and %d kv heads", of.Heads, of.KVHeads).
 				Suggest("kv heads have as many query heads each")
