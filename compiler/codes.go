@@ -20,6 +20,10 @@ be read. A symbolic link is followed, wherever it leads: in the caches of hubs e
 amkc emits only programs that validate proves free of deadlocks and races. The notes are validate's own findings, each
 with its code. For a schedule of your own, amkc validate FILE says the same; for amkc's own passes this is a defect:
 please report the program (amkc dump MODEL).`)
+	codeLacking = diag.New("AMK5125", "the kernel lacks stages of the model", `
+The model is imported, scheduled and run on the reference VM, and the device runtime has no body yet for some of its
+stages, which the message names with their ops. amkc models says of which families that is so. No build can be made of
+such a model; dump, validate FILE and everything with --device ref take it.`)
 	codeEmitted = diag.New("AMK5106", "what would be emitted is not what was proved", `
 Before anything is written, the schedule is read back out of the rendered headers, by the reader that amkc verify uses
 and that shares nothing with the templates, and compared with the proved program. The notes say where they differ.

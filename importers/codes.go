@@ -8,11 +8,12 @@ var (
 model_type in config.json names an architecture that amkc does not compile. Nothing is guessed from a similar one: the
 message says what the architecture computes that is not modelled. amkc models lists what is accepted, with the models
 that it covers: "apertus", "arcee", "cohere", "cohere2", "cwm", "ernie4_5", "exaone4", "falcon", "gemma", "gemma2",
-"gemma3_text", "glm", "glm4", "gpt2", "gpt_neox", "granite", "helium", "hunyuan_v1_dense", "hyperclovax", "internlm3",
-"iquestcoder", "llama", "ministral", "ministral3", "mistral", "nemotron", "olmo", "olmo2", "olmo3", "opt", "phi",
-"phi3", "qwen2", "qwen3", "seed_oss", "smollm3", "stablelm", "starcoder2". Of models that see images, the part that
-reads text: "aya_vision", "cohere2_vision", "gemma3", "idefics3", "internvl", "llava", "llava_next", "llava_onevision",
-"mistral3", "qwen2_5_vl", "qwen2_vl", "qwen3_vl", "smolvlm".`)
+"gemma3_text", "glm", "glm4", "gpt2", "gpt_neox", "gpt_oss", "granite", "granitemoe", "granitemoeshared", "helium",
+"hunyuan_v1_dense", "hyperclovax", "internlm3", "iquestcoder", "llama", "ministral", "ministral3", "mistral", "mixtral",
+"nemotron", "olmo", "olmo2", "olmo3", "olmoe", "opt", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe",
+"seed_oss", "smollm3", "stablelm", "starcoder2". Of models that see images, the part that reads text: "aya_vision",
+"cohere2_vision", "gemma3", "idefics3", "internvl", "llava", "llava_next", "llava_onevision", "mistral3", "qwen2_5_vl",
+"qwen2_vl", "qwen3_vl", "smolvlm".`)
 
 	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `
 architectures in config.json names the class the checkpoint was saved from. amkc compiles decoders with a language-model

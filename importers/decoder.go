@@ -58,6 +58,9 @@ type decoder struct {
 	ropes func(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope)
 	names *tensorNames // of tensors; nil: plainNames
 
+	experts *mixtureOfExperts // in place of the MLP of some layers; nil: none have any
+	sinks   bool              // each head of attention has a sink
+
 	// What rows of the embedding, branches of layers and logits are multiplied by; nil or 0: nothing.
 	embedScale               func(model *ir.Model) float64
 	branchScale, logitsScale float64
@@ -110,6 +113,10 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 		d.check(m)
 	}
 	m.readQuantised()
+	if d.experts != nil && m.scheme != nil {
+		m.fail(codeNotModelled, "quantization_config", "has the method %s, and matrices of experts are read in 16 or "+
+			"32 bits alone; accepted: a checkpoint that is not quantised", spell(m.scheme.Method))
+	}
 	model := ir.Model{
 		Name: m.src.Name, Architecture: d.architecture, DTypes: ir.Uniform(m.chooseDType()),
 		Layers: m.size(d.field("num_hidden_layers"), d.layers, "layers"),
@@ -136,8 +143,11 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 			model.Heads)
 	}
 	model.HeadDim = m.headDim(&model, d.headDim)
-	if d.perLayer {
+	switch {
+	case d.perLayer:
 		model.SetFacts(m.layerFacts(d, &model))
+	case d.experts != nil && m.diags.Err() == nil:
+		model.SetFacts(m.factsOfExperts(d.experts, &model))
 	}
 	if d.learned != nil {
 		if m.diags.Err() == nil && model.MaxSeq > trained {

@@ -19,6 +19,43 @@ func importGranite(m *importer) *ir.Graph {
 		attnScale: m.factor("attention_multiplier"), logitsScale: 1 / m.factor("logits_scaling")})
 }
 
+// importGraniteMoE and importGraniteMoEShared build the graphs of Granites with experts.
+var (
+	importGraniteMoE       = graniteMoE("GraniteMoeForCausalLM", false)
+	importGraniteMoEShared = graniteMoE("GraniteMoeSharedForCausalLM", true)
+)
+
+// graniteMoE builds the graph of a Granite with experts, which are stored in one tensor for all, and perhaps one
+// that every token has besides. Defaults of absent fields are those of transformers' GraniteMoeSharedConfig, of which
+// GraniteMoeConfig has the same.
+func graniteMoE(architecture string, shared bool) func(m *importer) *ir.Graph {
+	modelled := expertsModelled(without(graniteModelled, "mlp_bias"), "num_local_experts")
+	if shared {
+		modelled = append(modelled, "shared_intermediate_size")
+	}
+	inert := expertsInert(llamaInert, modelled)
+	inert["mlp_bias"] = isFalse.does(biases)
+	return func(m *importer) *ir.Graph {
+		attention, embedding := m.truth("attention_bias", false), m.factor("embedding_multiplier")
+		e := m.readExperts([]string{"num_local_experts"}, 8, 2, "intermediate_size", 11008)
+		e.ofChosen, e.router = true, "block_sparse_moe.router.layer"
+		e.matrices = stackedExperts("block_sparse_moe.input_linear", "block_sparse_moe.output_linear")
+		if _, ok := m.value("shared_intermediate_size"); shared && ok {
+			e.shared = m.count("shared_intermediate_size")
+		}
+		e.parts = map[string]string{"down_proj": "shared_mlp.output_linear"}
+		e.stacks = func(*ir.Model) []stack {
+			return []stack{{"shared_mlp.input_linear", 2 * e.shared,
+				map[string][]int{"gate_proj": {0, e.shared}, "up_proj": {e.shared, 2 * e.shared}}}}
+		}
+		return m.decoder(&decoder{architecture: architecture, modelled: modelled, inert: inert,
+			layers: 32, hidden: 4096, intermediate: 11008, heads: 32, vocab: 32000, positions: 2048,
+			check: (*importer).refuseUnmodelled, biased: projections{heads: attention, o: attention}, experts: &e,
+			embedScale: func(*ir.Model) float64 { return embedding }, branchScale: m.factor("residual_multiplier"),
+			attnScale: m.factor("attention_multiplier"), logitsScale: 1 / m.factor("logits_scaling")})
+	}
+}
+
 var graniteModelled = append(slices.Clone(llamaModelled), "embedding_multiplier", "attention_multiplier",
 	"residual_multiplier", "logits_scaling")
 

@@ -46,7 +46,7 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, f *ir.LayerFacts, windo
 		q = d.normHeads(&b, "q_norm", q, qd, hd, m.Eps, names.ofLayer("q_norm"))
 		k = d.normHeads(&b, "k_norm", k, kd, hd, m.Eps, names.ofLayer("k_norm"))
 	}
-	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
+	att := b.add("attention", "attention", []int{qd}, []string{q, k, v}, d.sinksOf(names, f)...)
 	b.param(ir.FloatParam("scale", cmp.Or(d.attnScale, 1/math.Sqrt(float64(hd)))),
 		ir.IntParam("window", ir.Int(window)))
 	if d.attnCap > 0 {
@@ -65,6 +65,10 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, f *ir.LayerFacts, windo
 	x := ir.Stream
 	if !d.parallel {
 		x = attend()
+	}
+	if f.Experts > 0 {
+		d.mixture(&b, m, names, f, x)
+		return b
 	}
 	act := d.middle(&b, before("post_norm", x), h, f.Intermediate, linear)
 	if d.parallel { // after the first half of the MLP, which needs nothing of it and fills the wait for it
@@ -88,6 +92,14 @@ func (d *decoder) middle(b *nodes, in string, hidden, width int,
 	}
 	mul := cmp.Or(d.gate, "silu_mul")
 	return b.add(mul, mul, []int{width}, []string{up("gate_proj"), up("up_proj")})
+}
+
+// sinksOf are the sinks of the heads of a layer, where the family has any.
+func (d *decoder) sinksOf(names *tensorNames, f *ir.LayerFacts) []ir.GraphWeight {
+	if !d.sinks {
+		return nil
+	}
+	return []ir.GraphWeight{weight(names.inLayer("self_attn.sinks"), f.Heads)}
 }
 
 // A stack is a tensor that the checkpoint stores the rows of several linears in.

@@ -286,6 +286,9 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 		if len(model.Kinds) > 0 {
 			name += fmt.Sprintf(" of %d heads, %d kv heads and %d wide", f.facts.Heads, f.facts.KVHeads,
 				f.facts.Intermediate)
+			if f.facts.Experts > 0 {
+				name += fmt.Sprintf(" with %d experts", f.facts.Experts)
+			}
 		}
 		kind, known := kinds[f]
 		if !known {

@@ -33,7 +33,7 @@ const (
 	maxWaits    = 256     // of a stage
 	maxKinds    = 1 << 10 // of a loop
 	maxPages    = 256     // of a buffer
-	maxPieces   = 64      // of a buffer
+	maxPieces   = 2048    // of a buffer: two for each expert of a layer
 	maxFields   = 1 << 17 // of a JSON object
 )
 

@@ -106,6 +106,7 @@ func runAssign(s *State) error {
 	if err := checkRotations(p, p.Config.SMAssignment.Rotations); err != nil {
 		return err
 	}
+	routeOnEverySM(p)
 	tasks := 0
 	for i := range p.Variants {
 		v := &p.Variants[i]
@@ -114,6 +115,7 @@ func runAssign(s *State) error {
 				switch {
 				case st.Dist.Kind == ir.Tiled:
 					spread(&st.Dist, p.Target.SMs)
+				case has(st, ir.TOPK): // on every SM
 				case !isWhole(st):
 					return nil, diag.Errorf(codeOrder, "pass assign", "stage %s is %s; want tiled stages, and those "+
 						"that end the step whole", st.Name, st.Dist.Kind)
@@ -231,13 +233,9 @@ func roundRobin(p *ir.Program, v *ir.Variant) map[*ir.Stage]turn {
 }
 
 // place decides where activations live and how they travel, now that it is known which SM touches what: what is
-// updated in place stays on its SM; words of the model's type carry their epoch; and what is left in 32 bits whatever
-// that type is, partial results of attention and best values, has words of 64.
+// updated in place stays on its SM, and words carry their epoch. Values of 32 bits, such as partial results of
+// attention, best values and what a router computes, have words of 64.
 func place(p *ir.Program) {
-	words := ir.Word32
-	if p.Model.Activations.Bits() == 32 {
-		words = ir.Word64
-	}
 	copies := knobs.Copies.Of(&p.Config)
 	buffers := rewrite.NewBuffers(p)
 	kept := keepersOf(buffers).inPlace
@@ -262,15 +260,17 @@ func place(p *ir.Program) {
 	for i := range p.Buffers {
 		b := &p.Buffers[i]
 		switch {
-		case b.Kind != ir.Activation:
+		case b.Kind != ir.Activation, b.Space == ir.SMEM:
 		case kept[b.Name]:
 			b.Space = ir.SMEM
 		case best[b.Name]:
 			b.Shape, b.Layout = tokensOf(p.Pass).shape(p.Target.SMs), ir.Layout{Kind: ir.Word64}
 		case partial[b.Name]:
 			b.Layout = ir.Layout{Kind: ir.Word64}
+		case b.DType.Bits() == 32:
+			b.Layout = ir.Layout{Kind: ir.Word64, Copies: copies}
 		default:
-			b.Layout = ir.Layout{Kind: words, Copies: copies}
+			b.Layout = ir.Layout{Kind: ir.Word32, Copies: copies}
 		}
 	}
 	placeEnding(p)

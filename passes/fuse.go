@@ -93,6 +93,7 @@ type fuser struct {
 	stacked map[string]rowsOf      // values that are rows of a product's vector now
 	signals map[string]string      // of who computed them, and that of the product
 	waits   map[string][]string    // of a counter: what those that signal it wait for
+	written map[string][]string    // of a counter: the values that those that signal it write
 }
 
 // A fusion is a group of stages on its way to becoming one.
@@ -110,6 +111,7 @@ type rowsOf struct {
 func (f *fuser) body(stages []*ir.Stage) ([]*ir.Stage, error) {
 	f.stages, f.readers, f.group = stages, map[string][]*ir.Stage{}, map[*ir.Stage]*fusion{}
 	f.stacked, f.signals, f.waits = map[string]rowsOf{}, map[string]string{}, map[string][]string{}
+	f.written = map[string][]string{}
 	for _, s := range stages {
 		for _, buf := range f.reads(s) {
 			f.readers[buf] = append(f.readers[buf], s)
@@ -122,6 +124,8 @@ func (f *fuser) body(stages []*ir.Stage) ([]*ir.Stage, error) {
 			f.product(s)
 		case s.Ops[0].Code == ir.ATTENTION:
 			f.attention(s)
+		case s.Ops[0].Code == ir.SELECTED:
+			f.selected(s)
 		}
 	}
 	var out []*ir.Stage
@@ -190,13 +194,14 @@ type product struct {
 	linears []*ir.Stage
 	alike   [][]*ir.Stage // what is computed next of the rows of all linears alike: a stage for each of them
 	rotated []*ir.Stage   // rotations of what this makes of the first linears
+	gated   *ir.Stage     // a product with a sigmoid that all rows share, or nil
 	last    *ir.Stage     // an op of all rows together, or nil
 	ends    []*ir.Stage   // those that make what others see of each linear
 }
 
 // finish returns the stages after the linears: for what one op of the stacked rows does, its first one.
 func (p *product) finish() (ops, all []*ir.Stage) {
-	for _, stages := range append(slices.Clone(p.alike), p.rotated, []*ir.Stage{p.last}) {
+	for _, stages := range append(slices.Clone(p.alike), p.rotated, []*ir.Stage{p.gated}, []*ir.Stage{p.last}) {
 		if len(stages) > 0 && stages[0] != nil {
 			ops, all = append(ops, stages[0]), append(all, stages...)
 		}
@@ -231,8 +236,9 @@ func (f *fuser) product(first *ir.Stage) {
 }
 
 // finishers finds what is computed row by row from the rows of a product, and by it alone: ops that all of its linears
-// have alike, such as a bound, a soft cap, an activation; then a rotation of each of the first linears; or an op of all
-// rows together, such as their gated product, their sum with the residual, the largest of them.
+// have alike, such as a bound, a soft cap, an activation; then a rotation of each of the first linears; or a product
+// with a sigmoid, and an op of all rows together, such as their gated product, their sum with the residual, the largest
+// of them.
 func (f *fuser) finishers(p *product) {
 	single := func(l *ir.Stage) *ir.Stage {
 		if r := f.readers[result(l)]; len(r) == 1 && len(r[0].Ops) == 1 {
@@ -256,6 +262,10 @@ func (f *fuser) finishers(p *product) {
 			break
 		}
 		p.rotated, p.ends[i] = append(p.rotated, s), s
+	}
+	if r := f.readers[result(p.ends[0])]; len(p.ends) == 1 && len(r) == 1 && has(r[0], ir.SIGMOID) &&
+		lastOp(r[0]).In[0].Buf == result(p.ends[0]) {
+		p.gated, p.ends[0] = r[0], r[0]
 	}
 	s := single(p.ends[0])
 	if s == nil || len(p.rotated) > 0 {
@@ -293,6 +303,30 @@ func normsOfAttention(op *ir.Op) bool {
 // takesPart reports whether an op normalises elements by the mean of all queries, or of all keys, that they are of.
 func takesPart(op *ir.Op) bool {
 	return op.Code == ir.RMSNORM && len(op.In) == 3
+}
+
+// selected groups a product with selected matrices with the norm before it, if only the product reads that, and with
+// what follows: a multiplication of its result, and the sum of that with the residual.
+func (f *fuser) selected(s *ir.Stage) {
+	g := &fusion{members: []*ir.Stage{s}, make: f.makeSelected}
+	in := s.Ops[0].In[0].Buf
+	for _, before := range f.stages {
+		if has(before, ir.RMSNORM, ir.LAYERNORM) && result(before) == in && f.only(in, g.members) {
+			g.members = append([]*ir.Stage{before}, g.members...)
+			break
+		}
+	}
+	for end := s; end.Ops[0].Code != ir.ADD; {
+		r := f.readers[result(end)]
+		if len(r) != 1 || len(r[0].Ops) != 1 || r[0].Ops[0].Code != ir.ADD && r[0].Ops[0].Code != ir.MUL {
+			break
+		}
+		end = r[0]
+		g.members = append(g.members, end)
+	}
+	for _, m := range g.members {
+		f.group[m] = g
+	}
 }
 
 // attention groups attention with the appends of the rows that it reads besides the cache, and with what is computed of

@@ -41,7 +41,7 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 		add, rows = []ir.Op{{Code: ir.ADD, Out: []ir.Operand{temp("%z")},
 			In: []ir.Operand{rows, view(bias, task)}}}, temp("%z")
 	}
-	st := &ir.Stage{Name: name, Role: role, Layer: lead.Layer, Dist: whole(total)}
+	st := &ir.Stage{Name: name, Role: role, Layer: lead.Layer, Dist: ofRows(total)}
 	handsRows := p.last == nil && (len(p.linears) > 1 || len(finish) == 0)
 	if handsRows {
 		st.Signal = f.vector(name, total, p)
@@ -50,13 +50,20 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 	}
 	ops = append(append(ops, product), add...)
 	for i, s := range finish {
-		op := f.finished(&s.Ops[0], rows, f.rows(p.linears[:len(p.rotated)]))
+		for _, before := range s.Ops[:len(s.Ops)-1] { // of what all rows share
+			before.In = []ir.Operand{f.placed(before.In[0].Buf, before.In[0].Dims)}
+			ops = append(ops, before)
+		}
+		op := f.finished(lastOp(s), rows, f.rows(p.linears[:len(p.rotated)]))
 		switch last := &ops[len(ops)-1]; {
 		case op.Code == ir.SAMPLE: // of the logits, which the host may ask for
 			last.Out = []ir.Operand{f.tokens.view(op.In[0].Buf, task)}
 			op.In = append(slices.Clone(last.Out), op.In[1:]...)
 		case i < len(finish)-1:
-			rows = temp("%" + ir.Ops[op.Code].Finisher.Result)
+			rows = temp("%gated")
+			if of := ir.Ops[op.Code].Finisher; of != nil {
+				rows = temp("%" + of.Result)
+			}
 			op.Out = []ir.Operand{rows}
 		}
 		ops = append(ops, op)
@@ -116,8 +123,12 @@ func (f *fuser) rows(linears []*ir.Stage) int {
 // vector declares the vector of a product's rows, and notes that the values of its linears are rows of it.
 func (f *fuser) vector(name string, n int, p *product) string {
 	of := f.buffers.Family(result(p.linears[0]), f.index)
+	dtype := f.m.Activations
+	if p.ends[0] == p.linears[0] && len(p.linears) == 1 { // of those that nothing follows
+		dtype = of.DType
+	}
 	f.buffers.DeclareIn(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
-		DType: f.m.Activations, Shape: f.tokens.shape(n), Space: ir.GlobalScratch}, f.indices)
+		DType: dtype, Shape: f.tokens.shape(n), Space: ir.GlobalScratch}, f.indices)
 	first := 0
 	for i, l := range p.linears {
 		end := p.ends[i]
@@ -171,6 +182,37 @@ func (f *fuser) bias(name string, interleaved bool, linears []*ir.Stage) (string
 	}
 	return "", diag.Errorf(codeOrder, "stage "+linears[0].Name,
 		"has a bias, or another product of the same vector has, and not all of them; want all or none")
+}
+
+// makeSelected joins the ops of a group. What one leaves to the next is a temporary.
+func (f *fuser) makeSelected(g *fusion) (*ir.Stage, error) {
+	at := slices.IndexFunc(g.members, func(m *ir.Stage) bool { return m.Ops[0].Code == ir.SELECTED })
+	s := g.members[at]
+	st := &ir.Stage{Name: s.Name, Role: s.Role, Layer: s.Layer, Dist: s.Dist, Signal: last(f.stages, g.members).Signal}
+	for i, m := range g.members {
+		ops := slices.Clone(m.Ops)
+		if i > 0 {
+			ops[0].In = slices.Clone(ops[0].In)
+			in := 0
+			if ops[0].Code == ir.ADD {
+				in = 1 // the second term
+			}
+			ops[0].In[in] = lastOp(st).Out[0]
+		}
+		if i < len(g.members)-1 {
+			name := "%sum"
+			switch {
+			case i < at:
+				name = "%n"
+			case i > at:
+				name = "%scaled"
+			}
+			ops[len(ops)-1].Out = []ir.Operand{temp(name)}
+		}
+		st.Ops = append(st.Ops, ops...)
+	}
+	f.wait(st, f.outside(g))
+	return st, nil
 }
 
 func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
@@ -318,7 +360,7 @@ func (f *fuser) outside(g *fusion) []ir.Wait {
 }
 
 // wait gives a stage its waits, but for those that another one of them implies: who signals that one has waited for
-// them.
+// them. A wait for what the stage reads itself stays, because words of an exchange order nothing but themselves.
 func (f *fuser) wait(s *ir.Stage, waits []ir.Wait) {
 	implied := map[string]bool{}
 	var walk func(counter string)
@@ -333,7 +375,19 @@ func (f *fuser) wait(s *ir.Stage, waits []ir.Wait) {
 	for _, w := range waits {
 		walk(w.Counter)
 	}
-	s.Waits = slices.DeleteFunc(slices.Clone(waits), func(w ir.Wait) bool { return implied[w.Counter] })
+	reads := f.reads(s)
+	s.Waits = slices.DeleteFunc(slices.Clone(waits), func(w ir.Wait) bool {
+		return implied[w.Counter] && !slices.ContainsFunc(f.written[w.Counter], func(buf string) bool {
+			return slices.Contains(reads, buf)
+		})
+	})
+	for _, o := range s.Ops {
+		for _, out := range o.Out {
+			if b := f.buffers.Find(out.Buf, f.index); b != nil && b.Kind == ir.Activation {
+				f.written[s.Signal] = append(f.written[s.Signal], out.Buf)
+			}
+		}
+	}
 	for _, w := range s.Waits {
 		f.waits[s.Signal] = append(f.waits[s.Signal], w.Counter)
 	}

@@ -40,10 +40,23 @@ const wholeConfig = `{"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM
 	"intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
 	"head_dim": 8, "vocab_size": 20, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
 
-// goldenCases are programs that differ in what the passes have to decide: grouped heads, a tied head and long
-// contexts; or splits that are few at first; or one layer of float32, sizes that are not a multiple of a tile, and an
-// explicit schedule; or heads with norms; or norms after branches, soft caps, a scaled embedding, layers of two kinds
-// and a down whose columns are cut; or norms of all queries and of all keys.
+const expertsConfig = `{"model_type": "qwen2_moe", "architectures": ["Qwen2MoeForCausalLM"], "hidden_size": 16,
+	"intermediate_size": 24, "moe_intermediate_size": 8, "shared_expert_intermediate_size": 12, "num_experts": 4,
+	"num_experts_per_tok": 2, "norm_topk_prob": true, "mlp_only_layers": [1], "num_hidden_layers": 3,
+	"num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": 20, "max_position_embeddings": 64,
+	"torch_dtype": "bfloat16"}`
+
+const sinksConfig = `{"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "hidden_size": 16,
+	"intermediate_size": 8, "num_local_experts": 3, "num_experts_per_tok": 2, "num_hidden_layers": 2,
+	"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 20, "sliding_window": 40,
+	"rope_parameters": {"rope_type": "default", "rope_theta": 10000}, "max_position_embeddings": 64,
+	"torch_dtype": "bfloat16"}`
+
+// goldenCases are programs that differ in what the passes have to decide: grouped heads, a tied head and long contexts;
+// or splits that are few at first; or one layer of float32, sizes that are not a multiple of a tile, and an explicit
+// schedule; or heads with norms; or norms after branches, soft caps, a scaled embedding, layers of two kinds and a down
+// whose columns are cut; or norms of all queries and of all keys; or experts, one of them of every token, and a layer
+// without; or sinks, and experts with biases.
 func goldenCases(t testing.TB) map[string]*State {
 	return map[string]*State{
 		"tiny": {Source: importers.Source{Name: "tiny", Config: modeltest.OpenConfig(t, modeltest.TinyConfig)},
@@ -63,6 +76,12 @@ func goldenCases(t testing.TB) map[string]*State {
 			Target: modeltest.ToyTarget(4),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
 		"whole": {Source: importers.Source{Name: "whole", Config: modeltest.OpenConfig(t, wholeConfig)},
+			Target: modeltest.ToyTarget(4),
+			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
+		"experts": {Source: importers.Source{Name: "experts", Config: modeltest.OpenConfig(t, expertsConfig)},
+			Target: modeltest.ToyTarget(3),
+			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"max_splits": 1}}}},
+		"sinks": {Source: importers.Source{Name: "sinks", Config: modeltest.OpenConfig(t, sinksConfig)},
 			Target: modeltest.ToyTarget(4),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
 		"normed": {Source: importers.Source{Name: "normed", Config: modeltest.OpenConfig(t, normedConfig)},

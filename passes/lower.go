@@ -240,6 +240,17 @@ func (l *lowerer) stage(n *ir.GraphNode, counter string, dist ir.Dist, ops ...ir
 // whole is a distribution of one task over an axis; n is 1 for a node whose result needs all of its input at once.
 func whole(n int) ir.Dist { return ir.Dist{Kind: ir.Whole, Extent: n} }
 
+// single is a distribution of one task that other stages wait for: a whole of one element stands for what ends a step.
+func single() ir.Dist { return ir.Dist{Kind: ir.Tiled, Extent: 1, Grain: 1} }
+
+// ofRows is that of a product with n rows.
+func ofRows(n int) ir.Dist {
+	if n == 1 {
+		return single()
+	}
+	return whole(n)
+}
+
 func (l *lowerer) node(n *ir.GraphNode) error {
 	in := func(i int) string { return l.value[n.Inputs[i]] }
 	size := n.Shape[0]
@@ -278,6 +289,14 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		l.stage(n, out, l.perHead(), l.attention(n, out, kv, in(0), in(1), in(2)))
 	case "kv_append":
 		return l.append(n, in(0))
+	case "route":
+		l.route(n, in(0))
+	case "experts_up":
+		l.expertsUp(n, in(0), in(1))
+	case "experts_down":
+		l.expertsDown(n, in(0), in(1))
+	case "gated_by":
+		l.gatedBy(n, in(0), in(1))
 	case "add":
 		return l.add(n)
 	case "argmax":

@@ -52,6 +52,9 @@ func (l *lowerer) attention(n *ir.GraphNode, out, kv, q, k, v string) ir.Op {
 	}
 	op.In = []ir.Operand{s.view(q, at(s.head, group*hd, 0)), s.cache(kv, seen, 0, hd), s.cache(kv, seen, 1, hd),
 		s.view(k, at(s.head, hd, 0)), s.view(v, at(s.head, hd, 0))}
+	if len(n.Weights) > 0 {
+		op.In = append(op.In, view(l.weights(l.named("sinks"), n.Weights[0]), at(s.head, group, 0)))
+	}
 	return op
 }
 

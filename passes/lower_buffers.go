@@ -30,6 +30,12 @@ func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space 
 // format of its own.
 func (l *lowerer) declare(b ir.Buffer) *ir.Buffer {
 	have := l.buffers.Find(b.Name, l.first)
+	if have == nil { // as layers of another kind have it
+		bs := l.buffers.Program.Buffers
+		if i := slices.IndexFunc(bs, func(of ir.Buffer) bool { return of.Name == b.Name }); i >= 0 {
+			have = &bs[i]
+		}
+	}
 	stored := have != nil && (have.DType != b.DType || have.Layout != b.Layout)
 	switch {
 	case have == nil || rewrite.SameForm(have, &b):

@@ -16,7 +16,7 @@ func (l *lowerer) norm(n *ir.GraphNode, code ir.Opcode, in string) {
 	case normsHeads(n):
 		dist = whole(size)
 	case l.exchanged[n.Name]:
-		dist, dtype = ir.Dist{Kind: ir.Tiled, Extent: 1, Grain: 1}, l.m.Activations
+		dist, dtype = single(), l.m.Activations
 	}
 	operands := []ir.Operand{l.tokens.view(in, upTo(size))}
 	for k, w := range n.Weights {
@@ -57,12 +57,12 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	product := ir.Op{Code: l.tokens.product(), Out: []ir.Operand{l.tokens.view(out, task)},
 		In: []ir.Operand{l.tokens.view(in, upTo(cols)), view(w, task, upTo(cols))}}
 	if len(n.Weights) == 1 {
-		l.stage(n, out, whole(rows), product)
+		l.stage(n, out, ofRows(rows), product)
 		return
 	}
 	// The elements of a bias are in the order of the matrix's rows.
 	bias := l.weights(l.named(n.Name)+".bias", n.Weights[1], order...)
 	product.Out = []ir.Operand{temp("%y")}
-	l.stage(n, out, whole(rows), product, ir.Op{Code: ir.ADD, Out: []ir.Operand{l.tokens.view(out, task)},
+	l.stage(n, out, ofRows(rows), product, ir.Op{Code: ir.ADD, Out: []ir.Operand{l.tokens.view(out, task)},
 		In: []ir.Operand{temp("%y"), view(bias, task)}})
 }

@@ -31,6 +31,10 @@ func runQuantise(s *State) error {
 	if len(s.Formats) == 0 {
 		return nil
 	}
+	if s.Graph.Model.Most(ir.ExpertsOf) > 0 {
+		return diag.Errorf(codeStorage, "--weights "+s.Formats[0].text, "the model has experts, whose matrices are "+
+			"stored in the dtype of the model alone; want no --weights")
+	}
 	q := &quantiser{g: s.Graph, formats: s.Formats, used: make([]bool, len(s.Formats)),
 		chosen: map[string]choiceOf{}}
 	for i := range q.formats {

@@ -55,8 +55,11 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 				return nil, fail("the checkpoint has no tensor %s", key)
 			}
 			tensor = t
-			if len(b.Shape) == 1 {
+			switch len(b.Shape) {
+			case 1:
 				tensor = elements{t}
+			case 3:
+				tensor = family{t}
 			}
 			r.exact = r.exact && importers.ModelDTypes[t.DType] == b.DType
 		}
@@ -112,6 +115,12 @@ type elements struct{ checkpoint.Tensor }
 
 func (e elements) Rows() int   { return e.Tensor.Rows() * e.Tensor.RowLen() }
 func (e elements) RowLen() int { return 1 }
+
+// A family is a tensor of several matrices, or one of them, as the rows of all.
+type family struct{ checkpoint.Tensor }
+
+func (f family) RowLen() int { return f.Shape[len(f.Shape)-1] }
+func (f family) Rows() int   { return f.Tensor.Rows() * f.Tensor.RowLen() / max(1, f.RowLen()) }
 
 // numbers are a computed vector as a tensor.
 type numbers []float32

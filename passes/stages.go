@@ -65,4 +65,4 @@ func (k keepers) keeps(st *ir.Stage, loop *ir.Loop) bool {
 
 // movable reports whether the rotation of a stage that keeps nothing is free: its tasks are rows or units of work, and
 // not one task for each SM.
-func movable(st *ir.Stage) bool { return attends(st) || has(st, ir.GEMV, ir.GEMM) }
+func movable(st *ir.Stage) bool { return attends(st) || has(st, ir.GEMV, ir.GEMM, ir.SELECTED) }

@@ -69,8 +69,8 @@ var attentionCases = []caseOp{
 	{
 		name: "partial of a sink alone", pos: 0, buffers: nativeCache,
 		op: `part[3,0:2,0:6] = ATTENTION_TILE(q[0:8], kv[1,0:pos block 4 part 0 of 3,0,0:4], kv[1,0:pos block 4 part ` +
-			`0 of 3,1,0:4], q[8:12], q[12:16], q[20:22]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 row=pos+4 ` +
-			`block=4 part=0 parts=3`,
+			`0 of 3,1,0:4], q[8:12], q[12:16], q[20:22]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 flags=2 ` +
+			`row=pos+4 block=4 part=0 parts=3`,
 		want: func(in [][]float64) []float64 {
 			return []float64{0, 0, 0, 0, in[5][0], 1, 0, 0, 0, 0, in[5][1], 1}
 		},

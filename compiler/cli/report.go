@@ -133,6 +133,7 @@ func exitCode(err error) int {
 var exitsWith2 = map[string]bool{
 	"AMK1030": true,  // the disk refuses a safetensors file
 	"AMK5103": false, // the schedule is rejected
+	"AMK5125": false, // the kernel lacks stages of the model
 	"AMK6003": true,  // the key of verdicts
 	"AMK6005": true,  // the files of a campaign
 	"AMK6007": true,  // a campaign that another process works on

@@ -94,22 +94,32 @@ func (b Buffers) Declare(buf ir.Buffer) {
 }
 
 // DeclareIn declares a buffer, or the members of a family with some indices. If the family is declared already and
-// these members differ, it becomes several families of one name, one for each run of equal members.
+// these members differ, it becomes several families of one name, one for each run of equal members. Values are declared
+// for all layers, and weights for those that have them.
 func (b *Buffers) DeclareIn(buf ir.Buffer, indices []int) {
-	if buf.Count == 0 || b.Find(buf.Name, buf.First) == nil {
+	known := slices.ContainsFunc(b.Program.Buffers, func(have ir.Buffer) bool { return have.Name == buf.Name })
+	if buf.Count == 0 || !known && (buf.Kind != ir.Weight || len(indices) == buf.Count) {
 		b.Declare(buf)
 		return
 	}
-	if !slices.ContainsFunc(indices, func(i int) bool { return !SameForm(b.Find(buf.Name, i), &buf) }) {
+	if !slices.ContainsFunc(indices, func(i int) bool {
+		have := b.Find(buf.Name, i)
+		return have == nil || !SameForm(have, &buf)
+	}) {
 		return
 	}
 	var runs []ir.Buffer
 	for i := buf.First; i < buf.First+buf.Count; i++ {
 		own := buf
 		if !slices.Contains(indices, i) {
-			own = *b.Find(buf.Name, i)
+			have := b.Find(buf.Name, i)
+			if have == nil {
+				continue
+			}
+			own = *have
 		}
-		if last := len(runs) - 1; last >= 0 && SameForm(&runs[last], &own) {
+		if last := len(runs) - 1; last >= 0 && runs[last].First+runs[last].Count == i &&
+			SameForm(&runs[last], &own) {
 			runs[last].Count++
 			continue
 		}

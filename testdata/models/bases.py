@@ -20,6 +20,9 @@ HALF = {"hidden_size": 64, "layer_norm_eps": 1e-2, "rope_parameters": {
     "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}
 SCALED = {"embedding_multiplier": 3.0, "attention_multiplier": 0.4, "residual_multiplier": 0.7, "logits_scaling": 2.0}
 COHERE2 = {**MIXED, "layer_norm_eps": 1e-2, "logit_scale": 0.75, "sliding_window_pattern": 2}
+EXPERTS = {"num_experts_per_tok": 2, "norm_topk_prob": True}
+QWEN_MOE = {**EXPERTS, "num_experts": 4, "moe_intermediate_size": 24, "mlp_only_layers": [1]}
+LOCAL = {"num_local_experts": 4, "num_experts_per_tok": 2}
 PARTS = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 2, 2]}
 # The small config of each family, beside what its class says: one in which as many switches as can be do something.
 FAMILIES = {
@@ -47,7 +50,10 @@ FAMILIES = {
     "gpt2": {"n_embd": 48, "n_layer": LAYERS, "n_head": 4, "n_inner": 40, "n_positions": 64,
              "layer_norm_epsilon": 1e-2},
     "gpt_neox": HALF,
+    "gpt_oss": {**LOCAL, "head_dim": 16, "sliding_window": 9, "swiglu_limit": 1.5, "rope_parameters": rmsnorm.YARN},
     "granite": SCALED,
+    "granitemoe": {**SCALED, **LOCAL},
+    "granitemoeshared": {**SCALED, **LOCAL, "shared_intermediate_size": 32},
     "helium": {"head_dim": 12},
     "hunyuan_v1_dense": {"head_dim": 16, "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 50.0,
                                                              "factor": 1.0}},
@@ -65,17 +71,21 @@ FAMILIES = {
     "mistral": {"sliding_window": 9},
     "mistral3": {"text_config": {
         "model_type": "mistral", "head_dim": 16, "sliding_window": 9}},
+    "mixtral": {**LOCAL, "head_dim": 16, "sliding_window": 9},
     "nemotron": {"head_dim": 16, "norm_eps": 1e-2},
     "olmo": {},
     "olmo2": {},
     "olmo3": MIXED,
+    "olmoe": {**EXPERTS, "num_experts": 4},
     "opt": {"ffn_dim": 40},
     "phi": HALF,
     "phi3": {"sliding_window": 9, "original_max_position_embeddings": 16},
     "qwen2": WINDOWS,
     "qwen2_5_vl": {"text_config": {**WINDOWS, "rope_parameters": PARTS}},
+    "qwen2_moe": {**QWEN_MOE, "shared_expert_intermediate_size": 32},
     "qwen2_vl": {"text_config": {**WINDOWS, "rope_parameters": PARTS}},
     "qwen3": {**WINDOWS, "head_dim": 16},
+    "qwen3_moe": {**QWEN_MOE, "head_dim": 16, "use_sliding_window": True, "sliding_window": 9},
     "qwen3_vl": {"text_config": {"head_dim": 16, "rope_parameters": {**PARTS, "mrope_section": [4, 2, 2],
                                                                      "mrope_interleaved": True}}},
     "seed_oss": {"head_dim": 16},

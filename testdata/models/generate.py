@@ -11,6 +11,7 @@ Needs torch and transformers; no test runs it. Each model is a folder zoo/NAME:
     ref_input_ids.npy       int32 [n], the ids of one text; n is 48 but for the models of LONG
     ref_logits_f32.npy      float32 [n, vocab], the logits after each of them, computed in float32
     ref_greedy_from8.npy    int32 [n-8], the continuation of the first 8, the likeliest id each time
+    ref_experts.npy         int32 [layers, n, k], where layers have experts: those that each router chooses, in order
 
 The weights are random, of scales at which each part of a model moves the logits. That is checked: where a switch or a
 tensor named in `matters` changes, some logit must change by 1000 times what amkc may be off; and the likeliest id must
@@ -27,6 +28,7 @@ import transformers
 from safetensors.torch import load_file
 
 import composites
+import experts
 import layernorm
 import rmsnorm
 
@@ -36,7 +38,7 @@ MATTERS = 0.1  # amkc is held to 1e-4
 MARGIN = 0.01  # between the two largest logits of a step
 DISTINCT = 12  # ids that the continuation has at least: one that repeats a single id tells nothing
 
-MODELS = rmsnorm.MODELS | layernorm.MODELS | composites.MODELS
+MODELS = rmsnorm.MODELS | layernorm.MODELS | composites.MODELS | experts.MODELS
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
          "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]
@@ -50,7 +52,7 @@ INSTEAD = {"Phi3Config": {"self_attn.q_proj.weight": "self_attn.qkv_proj.weight"
            "Glm4Config": GATE_UP, "ArceeConfig": UNGATED,
            "ApertusConfig": {**UNGATED, "input_layernorm.weight": "attention_layernorm.weight",
                              "post_attention_layernorm.weight": "feedforward_layernorm.weight"},
-           "Exaone4Config": BARE, "Olmo2Config": BARE, "Olmo3Config": BARE}
+           "Exaone4Config": BARE, "Olmo2Config": BARE, "Olmo3Config": BARE, **experts.INSTEAD}
 
 
 def config_of(kind, fields):
@@ -76,7 +78,8 @@ def config_of(kind, fields):
 
 def auto_class(config):
     plain = transformers.AutoModelForCausalLM
-    return plain if type(config) in plain._model_mapping else transformers.AutoModelForImageTextToText
+    kind = config if isinstance(config, type) else type(config)
+    return plain if kind in plain._model_mapping else transformers.AutoModelForImageTextToText
 
 
 def made(config, folder=None, **options):
@@ -117,6 +120,8 @@ def set_weights(model, seed):
                 p.data = 3 * (1 + p.data) - 1
         elif part == "act_fn":
             p.data = torch.randn(p.shape, generator=random)
+        elif name.endswith("sinks"):
+            p.data = 1.5 * torch.randn(p.shape, generator=random)
         elif name.endswith("bias"):
             p.data = 0.5 * torch.randn(p.shape, generator=random)
         elif part in ("embed_tokens", "embed_in", "word_embeddings", "wte", "wpe", "embed_positions"):
@@ -129,6 +134,8 @@ def set_weights(model, seed):
         else:
             gain = 2.0 if part in ("q_proj", "k_proj", "query_key_value", "c_attn") else 1.5
             columns = p.shape[0] if "GPT2" in type(model).__name__ else p.shape[1]
+            if p.dim() == 3 and "GptOss" not in type(model).__name__:  # of all experts
+                columns = p.shape[2]
             p.data = gain * columns ** -0.5 * torch.randn(p.shape, generator=random)
     for name, fixed in model.named_buffers():  # of activations, which models leave as they are
         if "act_fn." in name:
@@ -207,6 +214,17 @@ def logits(model, ids):
         return model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].numpy()
 
 
+def chosen(model, ids):
+    """int32 [layers, len(ids), k]: the experts that each router chooses; None where there is no router."""
+    found = []
+    hooks = [m.register_forward_hook(lambda _m, _in, out: found.append(out[2].numpy().astype(np.int32)))
+             for m in model.modules() if type(m).__name__.endswith("TopKRouter")]
+    logits(model, ids)
+    for hook in hooks:
+        hook.remove()
+    return np.stack(found) if found else None
+
+
 def unmoved(folder, matters, ids, want):
     """Those of matters whose change moves no logit by MATTERS."""
     out = []
@@ -264,6 +282,8 @@ def generate(name):
     np.save(os.path.join(folder, "ref_input_ids.npy"), np.array(ids, np.int32))
     np.save(os.path.join(folder, "ref_logits_f32.npy"), want.astype(np.float32))
     np.save(os.path.join(folder, "ref_greedy_from8.npy"), np.array(text, np.int32))
+    if (routed := chosen(model, ids)) is not None:
+        np.save(os.path.join(folder, "ref_experts.npy"), routed)
     size = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder))
     print(f"{name}: seed {seed}, {size // 1024} KiB, logits up to {np.abs(want).max():.2g}, margin {margin:.2g}, "
           f"{len(set(text))} ids")

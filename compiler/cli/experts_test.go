@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	builder "amkc/compiler"
+	"amkc/ir"
+	"amkc/knobs"
+	"amkc/refvm"
+	"amkc/validate"
+)
+
+// Routers choose the experts that those of transformers choose, in the same order, at all positions.
+func TestRouters(t *testing.T) {
+	files, err := filepath.Glob(models + "zoo/*/ref_experts.npy")
+	require.NoError(t, err)
+	require.Len(t, files, 8)
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			want, shape := readNPY[int32](t, file)
+			ids, _ := readNPY[int32](t, dir+"/ref_input_ids.npy")
+			dtype := ir.F32
+			l, err := builder.RunPasses(builder.Options{Model: dir, Target: ir.FindTarget("h200"), DType: &dtype,
+				Config: ir.ScheduleConfig{PageAllocation: knobs.PagesApart}}) // so that layers do not overwrite others
+			require.NoError(t, err)
+			defer l.Close()
+			s, err := refvm.NewSession(l.Program, l.Weights, refvm.Options{})
+			require.NoError(t, err)
+			routed, k := 0, shape[2]
+			for layer := range l.Graph.Layers {
+				if l.Graph.Model.Of(layer).Experts > 0 {
+					require.Equal(t, k, l.Graph.Model.Of(layer).PerToken)
+					routed++
+				}
+			}
+			require.Equal(t, []int{routed, len(ids), k}, shape)
+			for at, id := range ids {
+				_, _, err := s.Step(int(id))
+				require.NoError(t, err)
+				vm, err := s.At(at)
+				require.NoError(t, err)
+				router := 0
+				for layer := range l.Graph.Layers {
+					if l.Graph.Model.Of(layer).Experts == 0 {
+						continue
+					}
+					got, err := vm.Read("L0" + strconv.Itoa(layer) + ".route.ids")
+					require.NoError(t, err)
+					for r, id := range want[(router*len(ids)+at)*k:][:k] {
+						require.Equal(t, id, int32(got[r]), "layer %d, position %d, rank %d", layer, at, r)
+					}
+					router++
+				}
+			}
+		})
+	}
+}
+
+// No kernel is emitted for a model with experts: the message names what the kernel has no body for, and nothing is
+// written.
+func TestExpertsAreNotEmitted(t *testing.T) {
+	for model, missing := range map[string]string{
+		"mixtral-window": "the kernel has no body yet for stages route, experts_up, experts_down, which compute SOFTMAX, " +
+			"TOPK, RENORMALISE, SELECTED_TILE, SCALE_BLOCKS, SUM_ROWS, so nothing is emitted",
+		"gpt-oss-sinks": "the kernel has no body yet for stages attn, route, experts_up, experts_down, which compute " +
+			"ATTENTION_TILE with sinks, TOPK, SOFTMAX, SELECTED_TILE, CLAMPED_SILU_MUL, SCALE_BLOCKS, SUM_ROWS",
+	} {
+		build := filepath.Join(t.TempDir(), "build")
+		code, stdout, stderr := amkc(models+"zoo/"+model, "-o", build, "--target", "h200", "--no-build")
+		require.Equal(t, 1, code, stderr)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, "AMK5125")
+		require.Contains(t, stderr, missing)
+		_, err := os.Stat(build)
+		require.ErrorIs(t, err, os.ErrNotExist)
+
+	}
+}
+
+// The schedules of models with experts are proved safe, those of passes of several tokens too.
+func TestExpertsAreProved(t *testing.T) {
+	files, err := filepath.Glob(models + "zoo/*/ref_experts.npy")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		l, err := builder.RunPasses(builder.Options{Model: filepath.Dir(file), Target: ir.FindTarget("h200"),
+			Passes: []ir.Pass{{Sequences: 1, Rows: 4}, {Sequences: 4, Rows: 1}}})
+		require.NoError(t, err)
+		for _, p := range append(l.Passes, l.Program) {
+			require.Empty(t, validate.Program(p).Diags, file)
+		}
+		require.NoError(t, l.Close())
+	}
+}

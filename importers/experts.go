@@ -1,0 +1,216 @@
+package importers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"amkc/ir"
+	"amkc/ir/transform"
+)
+
+// A mixtureOfExperts is what layers of a family have in place of an MLP: a router chooses some of them for each token, and weighs
+// what they make.
+type mixtureOfExperts struct {
+	count, perToken, width int
+	dense                  func(layer int) bool // which layers have an MLP instead; nil: none
+
+	ofChosen     bool // the softmax of the router is over the chosen ones alone
+	renormalised bool // the weights of the chosen ones add up to 1
+	biased       bool // the router and both matrices have biases
+
+	// Where it is above 0, the gate is bounded by it, and what it is multiplied with on both sides; alpha is then what
+	// the sigmoid multiplies the gate by.
+	limit, alpha float64
+
+	shared      int  // the width of an expert that every token has besides; 0: there is none
+	sharedGated bool // what it makes is multiplied by a sigmoid
+
+	router string            // the part of its matrix, as of tensorNames
+	parts  map[string]string // of the shared expert, as of tensorNames
+	stacks func(*ir.Model) []stack
+	// matrices are those of all experts, and their biases: rows of gate and of up in turn, and those of down.
+	matrices func(e *mixtureOfExperts, names *tensorNames, hidden int) (up, down []ir.GraphWeight)
+}
+
+// factsOfExperts are those of all layers, of which some have experts.
+func (m *importer) factsOfExperts(e *mixtureOfExperts, model *ir.Model) []ir.LayerFacts {
+	if e.perToken > e.count {
+		m.fail(codeField, "num_experts_per_tok", "is %d; want at most the %d experts that there are", e.perToken, e.count)
+	}
+	layers := make([]ir.LayerFacts, model.Layers)
+	for i := range layers {
+		layers[i] = *model.Of(i)
+		if e.dense == nil || !e.dense(i) {
+			layers[i].Intermediate, layers[i].Experts, layers[i].PerToken = e.width, e.count, e.perToken
+		}
+	}
+	return layers
+}
+
+// mixture appends what a layer with experts computes of the stream x, and its sum with it. Each product begins with the
+// norm: a vector of its own for the router, for the experts and for the shared one.
+func (d *decoder) mixture(b *nodes, m *ir.Model, names *tensorNames, f *ir.LayerFacts, x string) {
+	e, h := d.experts, m.Hidden
+	norm := func(name string) string { return d.norm(b, name, x, h, m.Eps, names.ofLayer("post_norm")) }
+	path := names.inLayer(e.router)
+	router := []ir.GraphWeight{weight(path+".weight", f.Experts, h)}
+	if e.biased {
+		router = append(router, weight(path+".bias", f.Experts))
+	}
+	scores := b.add("router", "linear", []int{f.Experts}, []string{norm("router_norm")}, router...)
+	route := b.add("route", "route", []int{f.PerToken}, []string{scores})
+	b.param(ir.IntParam("chosen_first", flag(e.ofChosen)), ir.IntParam("renormalise", flag(e.renormalised)))
+	shared := ""
+	if e.shared > 0 { // needs nothing of the router, and fills the wait for it
+		shared = d.sharedExpert(b, m, names, norm)
+	}
+	up, down := e.matrices(e, names, h)
+	act := b.add("experts_up", "experts_up", []int{f.PerToken * f.Intermediate}, []string{norm("experts_norm"), route},
+		up...)
+	if e.limit > 0 {
+		b.param(ir.FloatParam("cap", e.limit), ir.FloatParam("scale", e.alpha))
+	}
+	y := b.add("experts_down", "experts_down", []int{h}, []string{act, route}, down...)
+	y = b.scaled("mlp_scale", y, h, d.branchScale)
+	if shared == "" {
+		b.add("mlp_add", "add", []int{h}, []string{x, y})
+		return
+	}
+	x = b.add("experts_add", "add", []int{h}, []string{x, y})
+	b.add("mlp_add", "add", []int{h}, []string{x, shared})
+}
+
+// sharedExpert appends the MLP that every token has besides those of its experts.
+func (d *decoder) sharedExpert(b *nodes, m *ir.Model, names *tensorNames, norm func(name string) string) string {
+	e, h, own := d.experts, m.Hidden, *names
+	own.parts = maps.Clone(names.parts)
+	if own.parts == nil {
+		own.parts = map[string]string{}
+	}
+	maps.Copy(own.parts, e.parts)
+	var stacks []stack
+	if e.stacks != nil {
+		stacks = e.stacks(m)
+	}
+	linear := func(name, in string, rows, cols int, biased bool) string {
+		return b.add(name, "linear", []int{rows}, []string{in}, d.linear(&own, stacks, name, rows, cols, biased)...)
+	}
+	gate := ""
+	if e.sharedGated {
+		gate = linear("shared_gate", norm("shared_gate_norm"), 1, h, false)
+	}
+	y := linear("down_proj", d.middle(b, norm("post_norm"), h, e.shared, linear), h, e.shared, false)
+	if gate != "" {
+		y = b.add("shared_scale", "gated_by", []int{h}, []string{y, gate})
+	}
+	return b.scaled("shared_branch_scale", y, h, d.branchScale)
+}
+
+func flag(is bool) ir.Expr {
+	if is {
+		return ir.Int(1)
+	}
+	return ir.Int(0)
+}
+
+// separateExperts is the form of checkpoints that have three matrices for each expert, by the names of gate, up and
+// down.
+func separateExperts(part, gate, up, down string) func(*mixtureOfExperts, *tensorNames, int) (w, v []ir.GraphWeight) {
+	return func(e *mixtureOfExperts, names *tensorNames, h int) (w, v []ir.GraphWeight) {
+		rows := ir.GraphWeight{Shape: []int{e.count, 2 * e.width, h}}
+		columns := ir.GraphWeight{Shape: []int{e.count, h, e.width}}
+		for i := range e.count {
+			of := func(name string, rows, cols int, chain transform.Chain) ir.GraphWeight {
+				w := weight(fmt.Sprintf("%s.%d.%s.weight", names.inLayer(part), i, name), rows, cols)
+				w.Chain = chain
+				return w
+			}
+			rows.Parts = append(rows.Parts, of(gate, e.width, h, transform.Of(transform.Even)),
+				of(up, e.width, h, transform.Of(transform.Odd)))
+			columns.Parts = append(columns.Parts, of(down, h, e.width, nil))
+		}
+		return []ir.GraphWeight{rows}, []ir.GraphWeight{columns}
+	}
+}
+
+// stackedExperts is the form of checkpoints that have two tensors for all experts, of which the first has the rows of
+// gate before those of up.
+func stackedExperts(up, down string) func(*mixtureOfExperts, *tensorNames, int) (w, v []ir.GraphWeight) {
+	return func(e *mixtureOfExperts, names *tensorNames, h int) (w, v []ir.GraphWeight) {
+		n, stored := 2*e.width, []int{e.count, 2 * e.width, h}
+		half := func(lo, hi int, turn transform.Kind) ir.GraphWeight {
+			return ir.GraphWeight{Key: names.inLayer(up) + ".weight", Shape: []int{e.count, e.width, h}, Stored: stored,
+				Chain: transform.Of(transform.Rows, lo, hi, n).Then(transform.Of(turn)...)}
+		}
+		return []ir.GraphWeight{{Shape: stored, Parts: []ir.GraphWeight{half(0, e.width, transform.Even),
+				half(e.width, n, transform.Odd)}}},
+			[]ir.GraphWeight{weight(names.inLayer(down)+".weight", e.count, h, e.width)}
+	}
+}
+
+// transposedExperts is the form of a gpt-oss: two tensors for all experts with columns as rows, in which those of gate
+// and of up take turns, and two with biases.
+func transposedExperts(e *mixtureOfExperts, names *tensorNames, h int) (up, down []ir.GraphWeight) {
+	of := func(name string, rows, cols int) []ir.GraphWeight {
+		key := names.inLayer("mlp.experts." + name)
+		all := ir.GraphWeight{Shape: []int{e.count, rows, cols}}
+		for i := range e.count {
+			all.Parts = append(all.Parts, ir.GraphWeight{Key: key, Shape: []int{rows, cols},
+				Stored: []int{e.count, cols, rows},
+				Chain: transform.Of(transform.Rows, i*cols, (i+1)*cols).
+					Then(transform.Of(transform.Transpose)...)})
+		}
+		return []ir.GraphWeight{all, weight(key+"_bias", e.count, rows)}
+	}
+	return of("gate_up_proj", 2*e.width, h), of("down_proj", h, e.width)
+}
+
+// expertsModelled and expertsInert are the fields of families with experts besides those of a Llama.
+func expertsModelled(of []string, others ...string) []string {
+	return append(slices.Clone(of), append(others, "num_experts_per_tok")...)
+}
+
+// expertsInert are the inert fields of such a family, but for those that it models: what training computes of the
+// router, and whether its scores are returned.
+func expertsInert(of map[string]known, modelled []string) map[string]known {
+	inert := maps.Clone(of)
+	inert["output_router_logits"] = whatever
+	for _, field := range modelled {
+		delete(inert, field)
+	}
+	return inert
+}
+
+// readExperts reads the sizes of experts: how many there are, how many of them a token has, and how wide they are.
+func (m *importer) readExperts(counts []string, count, perToken int, width string, wide int) mixtureOfExperts {
+	field := counts[0]
+	for _, alias := range counts[1:] {
+		_, named := m.value(field)
+		_, aliased := m.value(alias)
+		if n, k := m.size(field, count, "experts"), m.size(alias, count, "experts"); named && aliased && n != k {
+			m.fail(codeField, alias, "is %d, and %s %d; want one of them, or both the same", k, field, n)
+		}
+		if !named && aliased {
+			field = alias
+		}
+	}
+	return mixtureOfExperts{count: m.size(field, count, "experts"), perToken: m.size("num_experts_per_tok", perToken, "per_token"),
+		width: m.size(width, wide, "intermediate")}
+}
+
+// denseLayers are those that have an MLP instead of experts: mlp_only_layers, and all but every decoder_sparse_step-th.
+func (m *importer) denseLayers() func(layer int) bool {
+	step, listed := m.size("decoder_sparse_step", 1, "layers"), map[int]bool{}
+	if v, ok := m.value("mlp_only_layers"); ok {
+		list, isList := v.([]any)
+		for _, v := range list {
+			n, isInt := asInt(v)
+			listed[n], isList = true, isList && isInt
+		}
+		if !isList {
+			m.fail(codeField, "mlp_only_layers", "is %s; want a list of numbers of layers", spell(v))
+		}
+	}
+	return func(layer int) bool { return listed[layer] || (layer+1)%step != 0 }
+}
