@@ -47,7 +47,7 @@ func TestIntegerCachesAreEmitted(t *testing.T) {
 			if !long() && (target == "t4") != (i%2 == 0) {
 				continue
 			}
-			if slices.ContainsFunc(withoutBody, func(w struct{ prefix, target, refusal string }) bool {
+			if slices.ContainsFunc(withoutBody, func(w bodiless) bool {
 				return strings.HasPrefix(name, w.prefix) && w.target == target
 			}) {
 				continue
