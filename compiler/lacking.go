@@ -9,8 +9,8 @@ import (
 	"amkc/validate/kernel"
 )
 
-// lacking says which stages of a program the kernel has no body for, and nil where it has one for each op. The proof for
-// the kernel would refuse them op by op.
+// lacking says which stages of a program the kernel has no body for, and nil where it has one for each op. The proof
+// for the kernel would refuse them op by op.
 func lacking(model string, p *ir.Program) error {
 	var stages, ops []string
 	add := func(list *[]string, name string) {

@@ -3,6 +3,7 @@ package compiler
 import (
 	"bytes"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"os"
 	"path/filepath"
@@ -82,7 +83,8 @@ func TestEveryBuildReadsBack(t *testing.T) {
 			PageAllocation: "linear"}},
 	}
 	compiled := map[string]bool{}
-	for n, dir := range shapes(t) {
+	for _, dir := range shapes(t) {
+		n := int(crc32.ChecksumIEEE([]byte(filepath.Base(dir))) >> 16) // another model leaves the others' as they are
 		for at, target := range []string{"t4", "h200"} {
 			for d, dtype := range []ir.DType{ir.F32, ir.BF16, ir.F16} {
 				for i, c := range configs {
@@ -100,7 +102,8 @@ func TestEveryBuildReadsBack(t *testing.T) {
 						continue // architectures that are not supported, and too few splits
 					}
 					if _, err := codegen.CUDA(l.Program); err != nil {
-						if row := refusedFor(filepath.Base(dir), target); row >= 0 && withoutBody[row].refusal == noBody {
+						row := refusedFor(filepath.Base(dir), target)
+						if row >= 0 && withoutBody[row].refusal == noBody {
 							require.ErrorContains(t, err, noBody, name)
 							continue
 						}

@@ -9,8 +9,8 @@ import (
 	"amkc/ir/transform"
 )
 
-// A mixtureOfExperts is what layers of a family have in place of an MLP: a router chooses some of them for each token, and weighs
-// what they make.
+// A mixtureOfExperts is what layers of a family have in place of an MLP: a router chooses some experts for each token,
+// and weighs what they make.
 type mixtureOfExperts struct {
 	count, perToken, width int
 	dense                  func(layer int) bool // which layers have an MLP instead; nil: none
@@ -36,7 +36,8 @@ type mixtureOfExperts struct {
 // factsOfExperts are those of all layers, of which some have experts.
 func (m *importer) factsOfExperts(e *mixtureOfExperts, model *ir.Model) []ir.LayerFacts {
 	if e.perToken > e.count {
-		m.fail(codeField, "num_experts_per_tok", "is %d; want at most the %d experts that there are", e.perToken, e.count)
+		m.fail(codeField, "num_experts_per_tok", "is %d; want at most the %d experts that there are", e.perToken,
+			e.count)
 	}
 	layers := make([]ir.LayerFacts, model.Layers)
 	for i := range layers {
@@ -166,7 +167,7 @@ func transposedExperts(e *mixtureOfExperts, names *tensorNames, h int) (up, down
 	return of("gate_up_proj", 2*e.width, h), of("down_proj", h, e.width)
 }
 
-// expertsModelled and expertsInert are the fields of families with experts besides those of a Llama.
+// expertsModelled are the fields of a family that the graph is built from: those of another one, and those of experts.
 func expertsModelled(of []string, others ...string) []string {
 	return append(slices.Clone(of), append(others, "num_experts_per_tok")...)
 }
@@ -195,8 +196,8 @@ func (m *importer) readExperts(counts []string, count, perToken int, width strin
 			field = alias
 		}
 	}
-	return mixtureOfExperts{count: m.size(field, count, "experts"), perToken: m.size("num_experts_per_tok", perToken, "per_token"),
-		width: m.size(width, wide, "intermediate")}
+	return mixtureOfExperts{count: m.size(field, count, "experts"),
+		perToken: m.size("num_experts_per_tok", perToken, "per_token"), width: m.size(width, wide, "intermediate")}
 }
 
 // denseLayers are those that have an MLP instead of experts: mlp_only_layers, and all but every decoder_sparse_step-th.

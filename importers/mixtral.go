@@ -6,15 +6,15 @@ import (
 	"amkc/ir"
 )
 
-// importMixtral builds the graph of a Mixtral: a Mistral with experts, whose weights are renormalised. Defaults of absent
-// fields are those of transformers' MixtralConfig.
+// importMixtral builds the graph of a Mixtral: a Mistral with experts, whose weights are renormalised. Defaults of
+// absent fields are those of transformers' MixtralConfig.
 func importMixtral(m *importer) *ir.Graph {
 	e := m.readExperts([]string{"num_local_experts", "num_experts"}, 8, 2, "intermediate_size", 14336)
 	e.renormalised, e.router = true, "block_sparse_moe.gate"
 	e.matrices = separateExperts("block_sparse_moe.experts", "w1", "w3", "w2")
 	return m.decoder(&decoder{architecture: "MixtralForCausalLM", modelled: mixtralModelled, inert: mixtralInert,
-		layers: 32, hidden: 4096, intermediate: 14336, heads: 32, kvHeads: 8, vocab: 32000, positions: 131072, eps: 1e-5,
-		theta: 1e6, check: (*importer).refuseOfMixtral, experts: &e,
+		layers: 32, hidden: 4096, intermediate: 14336, heads: 32, kvHeads: 8, vocab: 32000, positions: 131072,
+		eps: 1e-5, theta: 1e6, check: (*importer).refuseOfMixtral, experts: &e,
 		windows: func(m *importer, layers int) []int { return sameWindow(m.windowOf(0), layers) }})
 }
 

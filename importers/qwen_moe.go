@@ -6,8 +6,8 @@ import (
 	"amkc/ir"
 )
 
-// Families of Qwen with experts. Layers that mlp_only_layers lists, and those that decoder_sparse_step passes over, have
-// an MLP of intermediate_size.
+// Families of Qwen with experts. Layers that mlp_only_layers lists, and those that decoder_sparse_step passes over,
+// have an MLP of intermediate_size.
 
 // importQwen3MoE builds the graph of a Qwen3-MoE: a Qwen3 with experts. Defaults of absent fields are those of
 // transformers' Qwen3MoeConfig.

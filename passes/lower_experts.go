@@ -55,8 +55,8 @@ func (l *lowerer) selected(n *ir.GraphNode, x ir.Operand, matrix, bias ir.Range,
 	return op
 }
 
-// expertsUp is the first half of the chosen experts, one after another: rows of gate and up in turn, the activation, and
-// the weight of the expert, by which it is multiplied before it is rounded.
+// expertsUp is the first half of the chosen experts, one after another: rows of gate and up in turn, the activation,
+// and the weight of the expert, by which it is multiplied before it is rounded.
 func (l *lowerer) expertsUp(n *ir.GraphNode, in, route string) {
 	k, wide := l.facts.PerToken, l.facts.Intermediate
 	out := l.scratch(l.named("experts_act"), l.m.Activations, n.Shape[0])
