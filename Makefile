@@ -119,7 +119,7 @@ explore-coverage:
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
 	AMKC_LONG=1 go test -count 1 -timeout 60m ./...
-	@$(MAKE) --no-print-directory engines chat-templates openai browser explore-long draws kernels KERNELS=all
+	@$(MAKE) --no-print-directory engines chat-templates openai browser real explore-long draws kernels KERNELS=all
 
 # A whole campaign on the cost model and the reference VM, by a client from outside: that of the official MCP SDK for
 # Python, which is fetched into a folder that git ignores. Takes seconds, and no nvcc.

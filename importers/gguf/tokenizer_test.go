@@ -2,13 +2,17 @@ package gguf_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"amkc/importers/modeltest"
+	"amkc/internal/watch"
 	"amkc/text/tokenizer"
 )
 
@@ -201,6 +205,31 @@ func TestFieldsOfTokenizers(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.ids, ids)
 		})
+	}
+}
+
+// The vocabularies that cost the most a byte, of 10 MB, get a verdict within two seconds of processor time;
+// on the machine that the bound was chosen on they take up to one.
+func TestVocabulariesAreReadInLinearTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+	for _, model := range []string{"gpt2", "llama"} {
+		for _, length := range []int{8, 64, 1024} {
+			n := 10 << 20 / (length + 16)
+			tokens, scores := make([]string, n), make([]float32, n)
+			for i := range tokens {
+				tokens[i] = fmt.Sprintf("%0*x", length, i)[:length]
+			}
+			merges := slices.Repeat([]string{tokens[0] + " " + tokens[1]}, n/2)
+			h, bad := read(fileOf(fieldsOf{"tokenizer.ggml.model": model, "tokenizer.ggml.pre": "gpt-2",
+				"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.scores": scores, "tokenizer.ggml.merges": merges,
+				"tokenizer.ggml.bos_token_id": uint32(0)}, nil))
+			require.Nil(t, bad)
+			spent := watch.Thread(func() { h.Tokenizer() })
+			require.Less(t, spent, 2*time.Second, "%s of %d bytes", model, length)
+			t.Logf("%s, %d tokens of %d bytes: %v", model, n, length, spent)
+		}
 	}
 }
 
