@@ -81,6 +81,7 @@ var unpredicted = map[string]string{
 	"soak seconds":                    "how long it ran",
 	"sequences minutes":               "how long it ran",
 	"first_answer *":                  "compiling, loading and answering, by the host",
+	"load *":                          "prompts and launches of several sequences, by the host",
 	"serving *":                       "a server with its clients, by the host",
 	"drafts *":                        "tokens a second of an engine that drafts, by the host",
 	"prompts transformers_ms":         "another engine",
