@@ -33,7 +33,7 @@ func costVerb() verb {
 	f := &costFlags{}
 	return verb{
 		name: "cost",
-		synopsis: "MODEL|FILE|DIR [--position N,...] [--target NAME|--all-targets] [--prompt N,... [--cached N]] " +
+		synopsis: "MODEL|FILE|DIR [--position N,...] [--target NAME|--all-targets] [--prompt N,... [--reuse N]] " +
 			"[--rows N] [--sequences N]",
 		min: 1, max: 1,
 		summary: "predict the time of a step, a pass or a prompt",
@@ -57,7 +57,7 @@ func (f *costFlags) define(set *pflag.FlagSet) {
 	set.Var(newCounts(&f.positions, []int{0}), "position", "predict the step at position `N`; several with commas")
 	set.Var(newCounts(&f.prompts, nil), "prompt", "predict the first token after a prompt of `N` tokens too; several "+
 		"with commas")
-	set.Var(front.NewCount(&f.cached, 0, 0, math.MaxInt32), "cached", "with --prompt, the first `N` tokens are in the "+
+	set.Var(front.NewCount(&f.cached, 0, 0, math.MaxInt32), "reuse", "with --prompt, the first `N` tokens are in the "+
 		"cache")
 	f.pass.define(set)
 	f.model.define(set, defaultTarget)
@@ -98,7 +98,7 @@ func (f *costFlags) run(c *call) error {
 		return c.usage("prompts are read by a kernel of their own; want --prompt without --rows and --sequences")
 	}
 	if f.cached > 0 && len(f.prompts) == 0 {
-		return c.usage("--cached is for prompts; want --prompt N with it")
+		return c.usage("--reuse is for prompts; want --prompt N with it")
 	}
 	path := c.args[0]
 	dir, _, err := checkpoint.Locate(path)
