@@ -14,8 +14,8 @@ func TestCostOfPrompts(t *testing.T) {
 	code, out, stderr := amkc("cost", model, "--prompt", "1000", "--target", "h200")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "prompt of 1000 tokens: ")
-	require.Regexp(t, `alongside other answers \(serve --pause 50\): 1 part of up to 999 tokens, between which they wait `+
-		`up to \d+\.\d ms; \d+\.\d ms to the first token`, out)
+	require.Regexp(t, `alongside other answers \(serve --pause 50\): 1 part of up to 999 tokens, between which they `+
+		`wait up to \d+\.\d ms; \d+\.\d ms to the first token`, out)
 	code, out, stderr = amkc("cost", model, "--prompt", "1000", "--reuse", "900", "--target", "h200")
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "prompt of 1000 tokens, 900 of them in the cache: predicted, never measured")
