@@ -162,12 +162,14 @@ func (g *ggufModel) open() *diag.Diagnostic {
 		if err != nil {
 			return err
 		}
-		if no, _ := other.Fields["split.no"].(int64); no != int64(i+1) {
-			return other.Split("split.no is %d; want %d", no, i+1)
+		no, _ := other.Fields["split.no"].(int64)
+		count, _ := other.Fields["split.count"].(int64)
+		if no != int64(i+1) || count != int64(len(paths)+1) {
+			return other.Split("is part %d of %d; want part %d of %d", no+1, count, i+2, len(paths)+1)
 		}
 		h.Tensors = append(h.Tensors, other.Tensors...)
 	}
-	if all, ok := h.Fields["split.tensors.count"].(int64); ok && len(paths) > 0 && all != int64(len(h.Tensors)) {
+	if all, _ := h.Fields["split.tensors.count"].(int64); len(paths) > 0 && all != int64(len(h.Tensors)) {
 		return h.Split("split.tensors.count is %d, and the parts have %d tensors", all, len(h.Tensors))
 	}
 	return nil

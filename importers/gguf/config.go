@@ -46,10 +46,10 @@ func (h *Header) Model(values func(Tensor) ([]float32, *diag.Diagnostic)) (*Mode
 	}
 	x.rope()
 	x.refuseUnread()
+	m := &Model{Tensors: x.named()}
 	if x.bad != nil {
 		return nil, x.bad
 	}
-	m := &Model{Tensors: x.named()}
 	x.config["quantization_config"] = map[string]any{"quant_method": "gguf", "types": storedTypes(m.Tensors)}
 	m.Config, m.Generation = document(x.config), document(x.generation())
 	return m, nil
@@ -156,6 +156,13 @@ func (x *facts) take(name, to string) {
 	}
 }
 
+// need is take of a number that has to be there.
+func (x *facts) need(name, to string) {
+	if x.take(name, to); x.config[to] == nil {
+		x.fail(x.arch+"."+name, "is missing; want a number")
+	}
+}
+
 func (x *facts) truth(name string, absent bool) bool {
 	v, key := x.field(name)
 	if v == nil {
@@ -203,10 +210,7 @@ func (x *facts) usual() {
 	} else if field == "" {
 		field = "rms_norm_eps"
 	}
-	if _, _, ok := x.number(eps); !ok {
-		x.fail(x.arch+"."+eps, "is missing")
-	}
-	x.take(eps, field)
+	x.need(eps, field)
 	if x.family.gate != "" {
 		c[x.family.gate] = "gelu_pytorch_tanh"
 	}
@@ -298,6 +302,10 @@ func (x *facts) scaling(turned int) map[string]any {
 	}
 	switch kind {
 	case "", "none", "longrope":
+		if kind == "longrope" && scaled && by != 1 {
+			x.fail(x.arch+".rope.scaling.factor", "is %g, which is not modelled with rope.scaling.type \"longrope\"; "+
+				"accepted: 1", by)
+		}
 		if factors == nil {
 			return nil
 		}
@@ -377,11 +385,17 @@ func (x *facts) named() []NamedTensor {
 		case part == "attn_k":
 			n.Heads = x.kvHeads
 		}
-		if n.Heads > 0 && (t.Shape[0]%(2*n.Heads) != 0 || len(t.Shape) == 1 && t.Type.Elements > 1) {
-			n.Heads = 0 // a shape that the importer refuses, or no bias
+		if n.Heads > 0 && t.Shape[0]%(2*n.Heads) != 0 {
+			n.Heads = 0 // a shape that the importer refuses
 		}
-		if x.family.offset && strings.HasSuffix(t.Name, "norm.weight") && t.Type.Name == "F32" {
-			n.Minus = 1
+		if n.Heads > 0 && len(t.Shape) == 1 && t.Type.Elements > 1 {
+			x.fail(t.Name, "is stored as %s, and its elements are in another order than rows; accepted: F32, F16, BF16",
+				t.Type.Name)
+		}
+		if x.family.offset && strings.HasSuffix(t.Name, "norm.weight") {
+			if n.Minus = 1; t.Type.Name != "F32" {
+				x.fail(t.Name, "is stored as %s, and norms of %s are stored plus one; accepted: F32", t.Type.Name, x.arch)
+			}
 		}
 		out = append(out, n)
 	}
@@ -539,7 +553,7 @@ func (x *facts) gemma3() {
 		"sliding_attention": map[string]any{"rope_type": "default", "rope_theta": local}}
 }
 
-// phi3 reads the factors of long texts. Files say nothing of the window in a way that llama.cpp goes by: it has none.
+// phi3 reads the factors of long texts, and the window, which llama.cpp does not go by and transformers does.
 func (x *facts) phi3() {
 	turned := x.count("rope.dimension_count", x.headDim)
 	long, short := x.factors("rope_factors_long.weight", turned), x.factors("rope_factors_short.weight", turned)
@@ -576,14 +590,10 @@ func (x *facts) phi3() {
 }
 
 func (x *facts) granite() {
-	for name, to := range map[string]string{"attention.scale": "attention_multiplier",
-		"embedding_scale": "embedding_multiplier", "residual_scale": "residual_multiplier",
-		"logit_scale": "logits_scaling"} {
-		x.take(name, to)
-	}
-	if _, stated := x.config["attention_multiplier"]; !stated {
-		x.fail(x.arch+".attention.scale", "is missing")
-	}
+	x.need("attention.scale", "attention_multiplier")
+	x.need("logit_scale", "logits_scaling")
+	x.take("embedding_scale", "embedding_multiplier")
+	x.take("residual_scale", "residual_multiplier")
 	x.config["attention_bias"], x.config["mlp_bias"] = x.has("blk.0.attn_q.bias"), x.has("blk.0.ffn_up.bias")
 }
 
@@ -614,12 +624,12 @@ func (x *facts) olmo2() {
 }
 
 func (x *facts) cohere() {
-	x.take("logit_scale", "logit_scale")
+	x.need("logit_scale", "logit_scale")
 	x.config["use_qk_norm"], x.config["attention_bias"] = x.has("blk.0.attn_q_norm.weight"), x.has("blk.0.attn_q.bias")
 }
 
 func (x *facts) cohere2() {
-	x.take("logit_scale", "logit_scale")
+	x.need("logit_scale", "logit_scale")
 	x.config["attention_bias"] = x.has("blk.0.attn_q.bias")
 	x.windows(4096)
 }
@@ -663,8 +673,8 @@ func (x *facts) mistral3() {
 		x.fail(x.arch+".rope.scaling.type", "is not \"yarn\", and attention.temperature_scale is %g; want both", n)
 		return
 	}
-	if _, n, ok := x.number("rope.scaling.yarn_log_multiplier"); ok && n != 1 {
-		x.fail(x.arch+".rope.scaling.yarn_log_multiplier", "is %g, which is not modelled; accepted: 1", n)
+	if v, n, _ := x.number("rope.scaling.yarn_log_multiplier"); n != 1 { // absent: llama.cpp scales cosines and sines
+		x.fail(x.arch+".rope.scaling.yarn_log_multiplier", "is %s, which is not modelled; accepted: 1", spell(v))
 	}
 	theta, _, ok := x.number("rope.freq_base")
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,23 @@ func llama() fieldsOf {
 		"llama.context_length":   uint32(512),
 		"llama.embedding_length": uint32(8), "llama.feed_forward_length": uint32(16),
 		"llama.attention.head_count": uint32(2), "llama.attention.layer_norm_rms_epsilon": float32(1e-5)}
+}
+
+// as are the fields of another architecture.
+func as(arch string) fieldsOf {
+	fields := fieldsOf{}
+	for key, value := range llama() {
+		if name, ok := strings.CutPrefix(key, "llama."); ok {
+			fields[arch+"."+name], fields[key] = value, nil
+		}
+	}
+	fields["general.architecture"] = arch
+	return fields
+}
+
+func with(fields, more fieldsOf) fieldsOf {
+	maps.Copy(fields, more)
+	return fields
 }
 
 func tensorsOf(more ...modeltest.GGUFTensor) []modeltest.GGUFTensor {
@@ -152,6 +170,23 @@ func TestFactsRefused(t *testing.T) {
 			code: "AMK1057", says: "not modelled together"},
 		"too many factors": {tensors: tensorsOf(vector("rope_freqs.weight", 1, 8, 8)), code: "AMK1057",
 			says: "want F32 [2]"},
+		"factors of another kind": {fields: fieldsOf{"llama.rope.scaling.type": "longrope",
+			"llama.rope.scaling.factor": float32(4)}, tensors: tensorsOf(vector("rope_freqs.weight", 1, 8)),
+			code: "AMK1057", says: `is 4, which is not modelled with rope.scaling.type "longrope"; accepted: 1`},
+		"a norm of a Gemma in fp16": {fields: as("gemma"), tensors: append(tensorsOf()[:1:1], modeltest.GGUFTensor{
+			Name: "blk.0.attn_norm.weight", Type: 1, Shape: []int{8}, Data: make([]byte, 16)}), code: "AMK1057",
+			says: "blk.0.attn_norm.weight: error: is stored as F16, and norms of gemma are stored plus one"},
+		"a Granite without a scale of scores": {fields: as("granite"), code: "AMK1057",
+			says: "granite.attention.scale: error: is missing"},
+		"a Mistral 3 that llama.cpp scales": {fields: with(as("mistral3"), fieldsOf{
+			"mistral3.rope.scaling.type": "yarn", "mistral3.rope.scaling.factor": float32(4),
+			"mistral3.attention.temperature_scale": float32(0.1)}), code: "AMK1057",
+			says: "mistral3.rope.scaling.yarn_log_multiplier: error: is missing, which is not modelled; accepted: 1"},
+		"a bias in blocks": {tensors: tensorsOf(modeltest.GGUFTensor{Name: "blk.0.attn_q.bias", Type: 8,
+			Shape: []int{32}, Data: make([]byte, 34)}), code: "AMK1057",
+			says: "blk.0.attn_q.bias: error: is stored as Q8_0, and its elements are in another order"},
+		"no epsilon": {fields: fieldsOf{"llama.attention.layer_norm_rms_epsilon": nil}, code: "AMK1057",
+			says: "layer_norm_rms_epsilon: error: is missing; want a number"},
 		"no number": {fields: fieldsOf{"llama.rope.freq_base": float32(0)}, code: "AMK1057",
 			says: "is 0; want a number from 1 on"},
 		"no embedding": {tensors: tensorsOf()[1:], code: "AMK1057", says: "token_embd.weight: error: is missing"},

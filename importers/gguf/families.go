@@ -76,7 +76,7 @@ var families = map[string]family{
 		parts: map[string]string{"post_attention_norm": "post_attention_layernorm"}},
 }
 
-// others say why architectures that are known are not read.
+// notModels say why architectures that are known are not read.
 var notModels = map[string]string{
 	"clip": "it is a projector of images (mmproj), a part of a model; give the file of its language model",
 }
@@ -95,6 +95,8 @@ func (h *Header) familyOf() (family, string, *diag.Diagnostic) {
 			"another model, which is not read from GGUF; merge it into its model first")
 	case notModels[arch] != "":
 		return f, arch, diag.Errorf(codeArchitecture, pos, "is %s: %s", spell(v), notModels[arch])
+	case v == nil:
+		return f, arch, diag.Errorf(codeArchitecture, pos, "is missing; %s", accepted)
 	case !known:
 		return f, arch, diag.Errorf(codeArchitecture, pos, "is %s, which is not compiled; %s", spell(v), accepted)
 	}

@@ -29,6 +29,7 @@ const (
 	maxToken  = 1024 // bytes, as in package tokenizer for added tokens
 	maxTokens = 1 << 20
 	maxMerges = 1 << 22
+	maxPairs  = 1 << 25 // bytes of the merges that follow from scores; those of a vocabulary of 262,144 have 6 million
 )
 
 // A splitter cuts text before BPE, as tokenizers of a name do.
@@ -328,6 +329,7 @@ func (v *vocabulary) merges(scores *Array) [][2]string {
 		left, right int
 	}
 	var all []merge
+	size := 0 // in bytes
 	for i, token := range v.tokens {
 		score := scores.At(i).(float32)
 		if math.IsNaN(float64(score)) {
@@ -338,14 +340,16 @@ func (v *vocabulary) merges(scores *Array) [][2]string {
 			continue
 		}
 		for at := range token {
-			left, isLeft := ids[token[:at]]
-			right, isRight := ids[token[at:]]
-			if isLeft && isRight {
-				all = append(all, merge{score, i, left, right})
+			left, ok := ids[token[:at]]
+			if !ok {
+				continue
+			}
+			if right, ok := ids[token[at:]]; ok {
+				all, size = append(all, merge{score, i, left, right}), size+len(token)
 			}
 		}
-		if len(all) > maxMerges {
-			v.fail(tokenizerKey+"tokens", "are made of more than %d pairs of others", maxMerges)
+		if size > maxPairs {
+			v.fail(tokenizerKey+"tokens", "are made of pairs of others that have more than %d bytes", maxPairs)
 			return nil
 		}
 	}

@@ -123,6 +123,16 @@ func TestTokenizersEqualTheLibrary(t *testing.T) {
 	}
 }
 
+// repeated are tokens of one to n letters, of which each is made of two others in many ways.
+func repeated(letter string, n int) fieldsOf {
+	var tokens []string
+	for i := range n {
+		tokens = append(tokens, strings.Repeat(letter, i+1))
+	}
+	return fieldsOf{"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.scores": make([]float32, n),
+		"tokenizer.ggml.token_type": nil}
+}
+
 // What the fields of a tokenizer say beyond its tokens, and which are refused.
 func TestFieldsOfTokenizers(t *testing.T) {
 	bytePairs := fieldsOf{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "llama-bpe",
@@ -175,6 +185,8 @@ func TestFieldsOfTokenizers(t *testing.T) {
 			says: "is 5; want the id of a token"},
 		"too few scores": {of: pieces, changes: fieldsOf{key + "scores": []float32{1}},
 			says: "a float32 for each of 5 tokens"},
+		"too many pairs": {of: pieces, changes: repeated("a", 1024),
+			says: "are made of pairs of others that have more than 33554432 bytes"},
 		"white space removed": {of: pieces, changes: fieldsOf{key + "remove_extra_whitespaces": true},
 			says: "is true, which is not read"},
 	} {
