@@ -29,7 +29,7 @@ const (
 	maxToken  = 1024 // bytes, as in package tokenizer for added tokens
 	maxTokens = 1 << 20
 	maxMerges = 1 << 22
-	maxPairs  = 1 << 25 // bytes of the merges that follow from scores; those of a vocabulary of 262,144 have 6 million
+	maxPairs  = 16 // that a token is made of, on average by bytes; SentencePiece's tokens have 16 characters at most
 )
 
 // A splitter cuts text before BPE, as tokenizers of a name do.
@@ -318,9 +318,10 @@ func (v *vocabulary) sentencePiece(out map[string]any) {
 // ids.
 func (v *vocabulary) merges(scores *Array) [][2]string {
 	ids := make(map[string]int, len(v.tokens))
+	size, pairs := 0, 0 // in bytes
 	for i, token := range v.tokens {
 		if v.types[i] == normal || v.types[i] == userDefined {
-			ids[token] = i
+			ids[token], size = i, size+len(token)
 		}
 	}
 	type merge struct {
@@ -329,7 +330,6 @@ func (v *vocabulary) merges(scores *Array) [][2]string {
 		left, right int
 	}
 	var all []merge
-	size := 0 // in bytes
 	for i, token := range v.tokens {
 		score := scores.At(i).(float32)
 		if math.IsNaN(float64(score)) {
@@ -345,11 +345,11 @@ func (v *vocabulary) merges(scores *Array) [][2]string {
 				continue
 			}
 			if right, ok := ids[token[at:]]; ok {
-				all, size = append(all, merge{score, i, left, right}), size+len(token)
+				all, pairs = append(all, merge{score, i, left, right}), pairs+len(token)
 			}
 		}
-		if size > maxPairs {
-			v.fail(tokenizerKey+"tokens", "are made of pairs of others that have more than %d bytes", maxPairs)
+		if pairs > maxPairs*size {
+			v.fail(tokenizerKey+"tokens", "are each made of more than %d pairs of others, on average", maxPairs)
 			return nil
 		}
 	}
