@@ -9,9 +9,9 @@ import (
 	"amkc/validate/kernel"
 )
 
-// lacking says which stages of a program the kernel has no body for, and nil where it has one for each op. The proof
-// for the kernel would refuse them op by op.
-func lacking(model string, p *ir.Program) error {
+// Lacking says which stages of a program the kernel has no body for, and nil where it has one for each op. The proof
+// for the kernel would refuse them op by op, and the cost model stage by stage.
+func Lacking(model string, p *ir.Program) error {
 	var stages, ops []string
 	add := func(list *[]string, name string) {
 		if !slices.Contains(*list, name) {

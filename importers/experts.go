@@ -183,21 +183,22 @@ func expertsInert(of map[string]known, modelled []string) map[string]known {
 	return inert
 }
 
-// readExperts reads the sizes of experts: how many there are, how many of them a token has, and how wide they are.
-func (m *importer) readExperts(counts []string, count, perToken int, width string, wide int) mixtureOfExperts {
-	field := counts[0]
-	for _, alias := range counts[1:] {
-		_, named := m.value(field)
-		_, aliased := m.value(alias)
-		if n, k := m.size(field, count, "experts"), m.size(alias, count, "experts"); named && aliased && n != k {
-			m.fail(codeField, alias, "is %d, and %s %d; want one of them, or both the same", k, field, n)
+// readExperts reads the sizes of experts: how many there are, by either name, how many of them a token has, and how wide
+// they are.
+func (m *importer) readExperts(names []string, count, perToken int, width string, wide int) mixtureOfExperts {
+	read := ""
+	for _, name := range names {
+		if _, ok := m.value(name); !ok {
+			continue
 		}
-		if !named && aliased {
-			field = alias
+		n := m.size(name, count, "experts")
+		if read != "" && n != count {
+			m.fail(codeField, name, "is %d, and %s %d; want one of them, or both the same", n, read, count)
 		}
+		read, count = name, n
 	}
-	return mixtureOfExperts{count: m.size(field, count, "experts"),
-		perToken: m.size("num_experts_per_tok", perToken, "per_token"), width: m.size(width, wide, "intermediate")}
+	return mixtureOfExperts{count: count, perToken: m.size("num_experts_per_tok", perToken, "per_token"),
+		width: m.size(width, wide, "intermediate")}
 }
 
 // denseLayers are those that have an MLP instead of experts: mlp_only_layers, and all but every decoder_sparse_step-th.

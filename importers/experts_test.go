@@ -1,6 +1,7 @@
 package importers
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,6 +73,7 @@ func TestExperts(t *testing.T) {
 			s, err := importConfig(t, edit(c.base, c.changes), Source{})
 			if c.refusal != "" {
 				require.ErrorContains(t, err, c.refusal)
+				require.Equal(t, 1, strings.Count(err.Error(), "error:"), "said once: %v", err)
 				return
 			}
 			require.NoError(t, err)

@@ -168,6 +168,9 @@ func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options)
 	if len(result.Predictions)+len(result.Passes) == 0 {
 		c.report(l.Warnings)
 	}
+	if err := compiler.Lacking(opts.Model, l.Program); err != nil {
+		return err
+	}
 	if len(l.Passes) > 0 {
 		return f.predictPasses(result, l.Passes[0], l.Program) // alongside one token of the same build
 	}

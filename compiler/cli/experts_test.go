@@ -79,7 +79,12 @@ func TestExpertsAreNotEmitted(t *testing.T) {
 		require.Contains(t, stderr, missing)
 		_, err := os.Stat(build)
 		require.ErrorIs(t, err, os.ErrNotExist)
-
+		for _, flags := range [][]string{nil, {"--prompt", "32"}, {"--rows", "4"}} { // nor has it a time
+			code, stdout, stderr = amkc(append([]string{"cost", models + "zoo/" + model, "--target", "h200"}, flags...)...)
+			require.Equal(t, 1, code, stderr)
+			require.Empty(t, stdout)
+			require.Contains(t, stderr, missing)
+		}
 	}
 }
 
