@@ -183,8 +183,8 @@ func expertsInert(of map[string]known, modelled []string) map[string]known {
 	return inert
 }
 
-// readExperts reads the sizes of experts: how many there are, by either name, how many of them a token has, and how wide
-// they are.
+// readExperts reads the sizes of experts: how many there are, by any of the names, how many of them a token has, and
+// how wide they are.
 func (m *importer) readExperts(names []string, count, perToken int, width string, wide int) mixtureOfExperts {
 	read := ""
 	for _, name := range names {

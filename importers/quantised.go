@@ -133,8 +133,8 @@ func (m *importer) sayRead(all []map[string]*stage) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		m.diags.Add(diag.Warningf(codeBlocks, m.pos("weights"), "%s stored as %s, %s: what they mean is stored in the "+
-			"dtype of the model, which takes more memory; nothing is quantised again", counted(counts[name], "tensor"),
-			name, quantised.Unfit(name)))
+			"dtype of the model, which takes more memory, unless --weights quantises it",
+			counted(counts[name], "tensor"), name, quantised.Unfit(name)))
 	}
 }
 

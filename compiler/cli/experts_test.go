@@ -80,11 +80,23 @@ func TestExpertsAreNotEmitted(t *testing.T) {
 		_, err := os.Stat(build)
 		require.ErrorIs(t, err, os.ErrNotExist)
 		for _, flags := range [][]string{nil, {"--prompt", "32"}, {"--rows", "4"}} { // nor has it a time
-			code, stdout, stderr = amkc(append([]string{"cost", models + "zoo/" + model, "--target", "h200"}, flags...)...)
+			args := append([]string{"cost", models + "zoo/" + model, "--target", "h200"}, flags...)
+			code, stdout, stderr = amkc(args...)
 			require.Equal(t, 1, code, stderr)
 			require.Empty(t, stdout)
 			require.Contains(t, stderr, missing)
 		}
+	}
+}
+
+// Matrices of experts are stored in the dtype of the model alone.
+func TestExpertsAreNotQuantised(t *testing.T) {
+	for _, weights := range []string{"int8", "down_proj=int4:g32"} {
+		code, stdout, stderr := amkc("dump", models+"zoo/qwen2-moe-shared", "--weights", weights)
+		require.Equal(t, 1, code, stderr)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, "--weights "+weights+": error: the model has experts, whose matrices are stored "+
+			"in the dtype of the model alone; want no --weights [AMK1127]")
 	}
 }
 

@@ -156,7 +156,7 @@ func TestHeaderRefuses(t *testing.T) {
 		"more elements than bytes": {tensor(0, []int{1 << 30}, 4), "AMK1050", "ends at byte 4294967"},
 		"an offset within another": {replaced(t, good, append(u32(8), u64(32)...), append(u32(8), u64(16)...)),
 			"AMK1053", "begins at byte 16 of the data; want 32"},
-		"an offset behind the file": {replaced(t, good, append(u32(8), u64(32)...), append(u32(8), u64(1<<63)...)),
+		"an offset after the file": {replaced(t, good, append(u32(8), u64(32)...), append(u32(8), u64(1<<63)...)),
 			"AMK1053", "want 32"},
 		"an alignment of 4": {aligned(uint32(4)),
 			"AMK1052", "general.alignment is 4"},

@@ -17,7 +17,8 @@ gguf/models/NAME is a model with random weights, in the numbers of the zoo (gene
 What transformers reads from the same file is compared, for the architectures that it reads: the logits are the same up
 to 1e-4.
 
-gguf/blocks has blocks.gguf, three matrices of each type of blocks: one block, five rows of three, and three rows of seven. Of types that gguf-py does not write, blocks are random bytes with scales that are numbers. blocks.json has the
+gguf/blocks has blocks.gguf, three matrices of each type of blocks: one block, five rows of three, and three rows of
+seven. Of types that gguf-py does not write, blocks are random bytes with scales that are numbers. blocks.json has the
 SHA-256 of what gguf-py reads each matrix back as, in float32.
 """
 
