@@ -215,7 +215,7 @@ FUZZWORKERS ?= 2
 FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece \
 	interchange:FuzzParseProfile interchange:FuzzFlatten \
 	importers/checkpoint:FuzzSafetensors importers/checkpoint:FuzzJSON importers/checkpoint:FuzzHubID \
-	importers/gguf:FuzzGGUF importers/quantised:FuzzMatrix importers:FuzzImportConfig importers:FuzzImportGGUF \
+	importers/gguf:FuzzGGUF importers/quantised:FuzzMatrix importers:FuzzAdapter importers:FuzzImportConfig importers:FuzzImportGGUF \
 	validate:FuzzFlat readback:FuzzReadback compiler/cli:FuzzParseNPY app/prompts:FuzzParse text/tokenizer:FuzzLoad text/tokenizer/regex:FuzzCompile \
 	text/jinja:FuzzRender text/jinja:FuzzFromJSON text/chat:FuzzFormat text/sampling:FuzzConfig \
 	text/reply:FuzzReader app/serve:FuzzRequest app/serve:FuzzMessages text/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \

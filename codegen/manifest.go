@@ -44,6 +44,25 @@ type Source struct {
 	RandomSeed  *uint64  `json:"random_seed,omitempty"` // weights were invented from it
 	AssumeInert []string `json:"assume_inert,omitempty"`
 	Weights     []string `json:"weights,omitempty"` // items of --weights
+
+	Adapters []Adapter `json:"adapters,omitempty"` // that were merged into the weights, in order
+}
+
+// Adapter is an adapter that was merged.
+type Adapter struct {
+	Name     string `json:"name"` // as Source.Model
+	Revision string `json:"revision,omitempty"`
+	Config   string `json:"config"`  // SHA-256 of adapter_config.json
+	Weights  string `json:"weights"` // SHA-256 of adapter_model.safetensors
+}
+
+// Text names an adapter with its digest.
+func (a *Adapter) Text() string {
+	text := a.Name
+	if a.Revision != "" {
+		text += " at revision " + a.Revision
+	}
+	return text + ", SHA-256 " + a.Weights
 }
 
 // WeightsDigest identifies packed weights. Key is a digest of all of their inputs, so that a compile with the same key
@@ -74,6 +93,9 @@ func (m *Manifest) Origin() []byte {
 	line("model", m.Source.Model)
 	line("revision", m.Source.Revision)
 	line("checkpoint", m.Source.Checkpoint)
+	for i := range m.Source.Adapters {
+		line("adapter", m.Source.Adapters[i].Text())
+	}
 	line("options", strings.Join(m.Source.Options, " "))
 	return b.Bytes()
 }

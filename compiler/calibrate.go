@@ -61,8 +61,8 @@ func (l *Scheduled) Calibrate(ctx context.Context, report progress.Func) error {
 	if err != nil {
 		return err
 	}
-	o := Options{Model: l.options.Model, RandomSeed: l.options.RandomSeed, DType: l.options.DType,
-		AssumeInert: l.options.AssumeInert, Target: l.options.Target}
+	o := Options{Model: l.options.Model, Adapters: l.options.Adapters, RandomSeed: l.options.RandomSeed,
+		DType: l.options.DType, AssumeInert: l.options.AssumeInert, Target: l.options.Target}
 	if o.Target != nil {
 		target := *o.Target
 		target.SMs, o.Target = calibrationSMs, &target

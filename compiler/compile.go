@@ -244,7 +244,7 @@ func newManifest(l *Scheduled, o *BuildOptions, files map[string][]byte) (*codeg
 		Format:   host.ManifestFormat,
 		Compiler: thisCompiler(),
 		Source: codegen.Source{Checkpoint: digests.checkpoint, Options: o.Stated, RandomSeed: o.RandomSeed,
-			AssumeInert: o.AssumeInert, Weights: o.Formats.Texts()},
+			AssumeInert: o.AssumeInert, Weights: o.Formats.Texts(), Adapters: digests.adapters},
 		Facts:   facts,
 		Weights: codegen.WeightsDigest{Key: digests.key},
 		Files:   map[string]string{},

@@ -9,9 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"amkc/codegen"
 	"amkc/importers/checkpoint"
 	"amkc/ir"
+	"amkc/ir/diag"
 	"amkc/runtime/infile"
+	"amkc/runtime/printable"
 	"amkc/runtime/progress"
 )
 
@@ -132,21 +135,49 @@ func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (weightDigest
 		checkpoint = hex.EncodeToString(tensors.Sum(nil))
 		fmt.Fprintf(h, "checkpoint %s\n", checkpoint)
 	}
-	l.packed = weightDigests{key: hex.EncodeToString(h.Sum(nil)), checkpoint: checkpoint}
+	adapters, err := l.adapterDigests(report)
+	if err != nil {
+		return weightDigests{}, err
+	}
+	for _, a := range adapters {
+		fmt.Fprintf(h, "adapter 1 %s %s\n", a.Config, a.Weights)
+	}
+	l.packed = weightDigests{key: hex.EncodeToString(h.Sum(nil)), checkpoint: checkpoint, adapters: adapters}
 	return l.packed, nil
 }
 
 // weightDigests are SHA-256 of all that packed weights are made from, and of the checkpoint alone: empty where weights
-// are invented.
-type weightDigests struct{ key, checkpoint string }
+// are invented. Those of adapters are not in the latter.
+type weightDigests struct {
+	key, checkpoint string
+	adapters        []codegen.Adapter
+}
+
+// adapterDigests are those of the files of the adapters, in order.
+func (l *Scheduled) adapterDigests(report progress.Func) ([]codegen.Adapter, error) {
+	var out []codegen.Adapter
+	for _, dir := range l.options.Adapters {
+		id, revision := checkpoint.Origin(dir)
+		a := codegen.Adapter{Name: printable.Clip(id), Revision: printable.Clip(revision)}
+		for i, path := range checkpoint.AdapterFiles(dir) {
+			_, digest, err := fileDigest(path, report)
+			if err != nil {
+				return nil, diag.Errorf(codeModelFile, path, "cannot be read: %v", infile.Reason(err))
+			}
+			*[]*string{&a.Config, &a.Weights}[i] = digest
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
 
 // hashTensors adds name, type, shape and bytes of every tensor of the checkpoint.
 func hashTensors(h hash.Hash, l *Scheduled, report progress.Func) error {
 	step := progress.Step{Activity: "reading weights", Unit: progress.Bytes}
-	for _, t := range l.checkpoint.Tensors() {
+	for _, t := range l.checkpoint.Stored() {
 		step.Total += t.Size()
 	}
-	for _, t := range l.checkpoint.Tensors() {
+	for _, t := range l.checkpoint.Stored() {
 		fmt.Fprintf(h, "%s %s %v\n", t.Name, t.DType, t.Shape)
 		if strings.HasSuffix(t.Name, "inv_freq") {
 			continue // compared at import, not packed

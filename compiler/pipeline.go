@@ -32,6 +32,7 @@ var Passes = []passes.Pass{
 // Options are the model, the target, and the configuration of a compile.
 type Options struct {
 	Model       string            // model directory
+	Adapters    []string          // directories of adapters that are merged into its weights, in order
 	Name        string            // for names in the output
 	RandomSeed  *uint64           // weights are random, and the directory needs config.json alone
 	ConfigOnly  bool              // weights are not opened at all: shapes are taken from the config
@@ -168,8 +169,8 @@ func newState(opts Options) *passes.State {
 func (l *Scheduled) open(opts Options, s *passes.State) error {
 	var err error
 	if opts.ConfigOnly || opts.RandomSeed != nil {
-		l.Config, err = checkpoint.OpenConfig(opts.Model)
-	} else if l.checkpoint, err = checkpoint.Open(opts.Model); err == nil {
+		l.Config, err = checkpoint.OpenConfig(opts.Model, opts.Adapters...)
+	} else if l.checkpoint, err = checkpoint.Open(opts.Model, opts.Adapters...); err == nil {
 		l.Config = l.checkpoint.Config
 	}
 	s.Source.Config, s.Source.Weights = l.Config, l.checkpoint

@@ -80,7 +80,9 @@ func Import(src Source) (*Imported, error) {
 	g := family.build(m)
 	if f.diags.Err() == nil && src.Weights != nil {
 		f.diags.Add(src.Weights.Warnings...)
-		m.matchTensors(g)
+		if m.mergeAdapters(g); f.diags.Err() == nil {
+			m.matchTensors(g)
+		}
 	}
 	if f.diags.Err() == nil {
 		m.chooseStorage(g)
@@ -109,7 +111,7 @@ func (m *importer) chooseDType() ir.DType {
 	case stated != "":
 		return named
 	case m.src.Weights != nil:
-		t, _ := m.src.Weights.Tensor(m.names.embedding())
+		t, _ := m.src.Weights.Tensor(m.names.embedding()) // before adapters are merged
 		if d, ok := ModelDTypes[t.DType]; ok {
 			return d
 		}

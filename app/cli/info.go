@@ -92,6 +92,9 @@ func (c *command) infoText(f *host.Facts, from *host.Provenance) string {
 	if from.Checkpoint != "" {
 		line("weights", "SHA-256 %s", from.Checkpoint)
 	}
+	for _, adapter := range from.Adapters {
+		line("adapter", "%s", adapter)
+	}
 	if len(from.Options) > 0 {
 		line("options", "%s", strings.Join(from.Options, " "))
 	}

@@ -88,6 +88,8 @@ type modelInput struct {
 	Cache         string `json:"cache,omitempty" jsonschema:"int8 stores keys and values in 8 bits"`
 	MaxSeq        int    `json:"max_seq,omitempty" jsonschema:"positions to compile for"`
 	RandomWeights string `json:"random_weights,omitempty" jsonschema:"seed to invent weights from, if there are none"`
+
+	Adapters []string `json:"adapters,omitempty" amkc:"--adapter,in" jsonschema:"LoRA adapters to merge, in order"`
 }
 
 type explainInput struct {

@@ -54,7 +54,7 @@ func (f *chatFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := checkDirectory(dir); err != nil {
+	if err := f.model.checkDirectory(dir); err != nil {
 		return err
 	}
 	if err := f.model.forModels(c, dir); err != nil {

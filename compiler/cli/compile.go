@@ -127,7 +127,7 @@ var notRecorded = []string{"out", "no-build", "dump-ir", "check", "time-passes",
 	"color", "progress", "all-errors"}
 
 // statedOptions are the flags of the command line that a build depends on, as --name=value in the order of their names.
-// Of the path of a file it has the last element alone: the others say nothing about the build.
+// Of a path it has the last element alone: the others say nothing about the build.
 func statedOptions(c *call) (out []string) {
 	c.flags.Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
@@ -136,10 +136,23 @@ func statedOptions(c *call) (out []string) {
 			return
 		case f.Name == "config" || f.Name == "calibrate":
 			value = filepath.Base(value)
+		case f.Name == "adapter":
+			for _, dir := range *f.Value.(*words).values {
+				out = append(out, printable.Clip("--adapter="+filepath.Base(dir)))
+			}
+			return
 		}
 		out = append(out, printable.Clip(fmt.Sprintf("--%s=%s", f.Name, value)))
 	})
-	slices.Sort(out)
+	// Adapters keep their order, which counts.
+	const adapter = "--adapter="
+	key := func(option string) string {
+		if strings.HasPrefix(option, adapter) {
+			return adapter
+		}
+		return option
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return strings.Compare(key(a), key(b)) })
 	return out
 }
 

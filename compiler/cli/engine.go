@@ -118,11 +118,14 @@ func defaultDevice(c *call, gpu int, dir string, m *modelFlags) string {
 }
 
 // checkDirectory refuses what is neither a build nor a model, before anything is looked for in it.
-func checkDirectory(dir string) error {
+func (m *modelFlags) checkDirectory(dir string) error {
 	if isBuild(dir) {
 		return nil
 	}
-	_, err := checkpoint.OpenConfig(dir)
+	adapters, err := m.adapterDirs()
+	if err == nil {
+		_, err = checkpoint.OpenConfig(dir, adapters...)
+	}
 	return err
 }
 

@@ -96,7 +96,7 @@ func (f *formatsFlags) run(c *call) error {
 	if isBuild(dir) {
 		return c.usage("%s is a build, whose weights are packed; want the model that it was made of", c.args[0])
 	}
-	if err := checkDirectory(dir); err != nil {
+	if err := f.model.checkDirectory(dir); err != nil {
 		return err
 	}
 	text, err := f.source.read(c, dir, dir)

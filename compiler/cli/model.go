@@ -39,6 +39,7 @@ type modelFlags struct {
 	inert      []string
 	name       string
 	randomSeed string
+	adapters   []string
 	dumpIR     string
 	check      bool
 	timePasses bool
@@ -74,6 +75,8 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 			"a hub's cache that of the model")
 	f.Var(front.NewWord(&m.randomSeed, ""), "random-weights",
 		"use random weights from `SEED`; MODEL then needs only config.json")
+	f.Var(&words{&m.adapters}, "adapter",
+		"merge the LoRA adapter in `DIR` into the weights; may be repeated, and adapters are merged in order")
 	f.Var(front.NewWord(&m.dumpIR, ""), "dump-ir", "write the program after each pass into `DIR`, numbered")
 	f.BoolVar(&m.check, "check", false, "check the structure of the program after each pass")
 	f.BoolVar(&m.timePasses, "time-passes", false, "print the passes with their times")
@@ -217,6 +220,13 @@ func (m *modelFlags) options(c *call, model string) (compiler.Options, error) {
 		}
 		o.RandomSeed = &seed
 	}
+	if o.Adapters, err = m.adapterDirs(); err != nil {
+		return o, err
+	}
+	if len(o.Adapters) > 0 && o.RandomSeed != nil {
+		return o, c.usage("--adapter changes the weights of a model, and --random-weights invents some; want one of " +
+			"them")
+	}
 	if m.config != "" {
 		text, err := readFile(m.config, infile.Schedule)
 		if err != nil {
@@ -267,10 +277,22 @@ func (m *modelFlags) observe(c *call, model string) func(int, *passes.Pass, *pas
 	}
 }
 
-// inputs lists what is read for a model besides the flags: the model, the configuration, and the text to calibrate
-// with.
+// adapterDirs are the directories that --adapter names.
+func (m *modelFlags) adapterDirs() (dirs []string, err error) {
+	for _, path := range m.adapters {
+		dir, err := checkpoint.LocateAdapter(path)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs, nil
+}
+
+// inputs lists what is read for a model besides the flags: the model, its adapters, the configuration, and the text to
+// calibrate with.
 func (m *modelFlags) inputs(model string) []string {
-	all := []string{model}
+	all := append([]string{model}, m.adapters...)
 	for _, file := range []string{m.config, m.calibrate} {
 		if file != "" {
 			all = append(all, file)

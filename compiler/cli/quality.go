@@ -97,7 +97,7 @@ func (q *qualityFlags) run(c *call) error {
 		return err
 	}
 	for _, d := range []string{dir, against} {
-		if err := checkDirectory(d); err != nil {
+		if err := q.model.checkDirectory(d); err != nil {
 			return err
 		}
 	}

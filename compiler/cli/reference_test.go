@@ -428,3 +428,33 @@ func TestBuildOnRef(t *testing.T) {
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "--dtype says how to compile a model, and")
 }
+
+// TestAdapters holds models with adapters to what PEFT merges them to: logits in float32.
+func TestAdapters(t *testing.T) {
+	folders, err := os.ReadDir(models + "adapters")
+	require.NoError(t, err)
+	require.NotEmpty(t, folders)
+	for _, f := range folders {
+		t.Run(f.Name(), func(t *testing.T) {
+			dir := models + "adapters/" + f.Name()
+			text, err := os.ReadFile(dir + "/case.json")
+			require.NoError(t, err)
+			var c struct {
+				Model  string
+				Before []string
+			}
+			require.NoError(t, json.Unmarshal(text, &c))
+			ids, _ := readNPY[int32](t, dir+"/ids.npy")
+			want, wantShape := readNPY[float32](t, dir+"/logits.npy")
+			flags := []string{"--max-seq", strconv.Itoa(len(ids)), "--dtype", "fp32"}
+			for _, before := range c.Before {
+				flags = append(flags, "--adapter", models+"adapters/"+before)
+			}
+			got, shape := refLogits(t, models+"zoo/"+c.Model, ids, append(flags, "--adapter", dir)...)
+			require.Equal(t, wantShape, shape)
+			require.LessOrEqual(t, maxError(t, got, want), maxLogitError)
+			plain, _ := refLogits(t, models+"zoo/"+c.Model, ids, "--max-seq", strconv.Itoa(len(ids)), "--dtype", "fp32")
+			require.Greater(t, maxError(t, plain, want), 100*maxLogitError, "the adapter changes what is compared")
+		})
+	}
+}

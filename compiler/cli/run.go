@@ -98,7 +98,7 @@ func (r *runFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := checkDirectory(dir); err != nil {
+	if err := r.model.checkDirectory(dir); err != nil {
 		return err
 	}
 	if err := r.model.forModels(c, dir); err != nil {

@@ -53,7 +53,7 @@ func (s *serveFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := checkDirectory(dir); err != nil {
+	if err := s.model.checkDirectory(dir); err != nil {
 		return err
 	}
 	if err := s.model.forModels(c, dir); err != nil {

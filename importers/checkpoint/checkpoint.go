@@ -24,6 +24,10 @@ type Checkpoint struct {
 	Warnings diag.List // of what was read otherwise than another reader might
 	tensors  []Tensor  // sorted by name
 	files    []*File
+
+	adapters []*adapter
+	stored   []Tensor        // tensors without what adapters change, once they are merged
+	changed  map[string]bool // tensors that adapters change, once they are merged
 }
 
 // Open opens a model directory. It reads model.safetensors if it exists, else model.safetensors.index.json and its
@@ -32,7 +36,21 @@ type Checkpoint struct {
 // not fit together.
 //
 // dir may also be a GGUF file; errors are then AMK1050 to AMK1058 too.
-func Open(dir string) (*Checkpoint, error) {
+//
+// adapters are directories of adapters, which Merge applies. Errors: AMK1038 for those that are not modelled.
+func Open(dir string, adapters ...string) (*Checkpoint, error) {
+	c, err := open(dir, adapters)
+	if err != nil {
+		return nil, err
+	}
+	if c.adapters, err = openAdapters(adapters); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func open(dir string, adapters []string) (*Checkpoint, *diag.Diagnostic) {
 	if IsGGUF(dir) {
 		g, err := openGGUF(dir)
 		if err != nil {
@@ -45,7 +63,7 @@ func Open(dir string) (*Checkpoint, error) {
 		}
 		return c, nil
 	}
-	config, err := openConfig(dir)
+	config, err := openConfig(dir, adapters)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +105,7 @@ func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
 // Closing twice is harmless.
 func (c *Checkpoint) Close() error {
 	var errs diag.List
+	closeAdapters(c.adapters)
 	for _, f := range c.files {
 		if err := f.region.close(); err != nil {
 			errs.Add(diag.Errorf(codeRead, f.name, "cannot close: %v", infile.Reason(err)))

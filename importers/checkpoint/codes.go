@@ -52,14 +52,46 @@ Or the file is not one that a model may have: a directory, a pipe, a socket or a
 
 	codeAdapter = diag.New("AMK1035", "the directory holds an adapter", `
 An adapter (LoRA and its like) is a change to the weights of a model, stored apart from it. transformers applies it
-when it loads the directory; amkc compiles whole models, and without the adapter the model would be another one. Merge
-it first:
+when it loads the directory; without it the model would be another one, so amkc does not ignore it. Give the model, and
+the adapter with --adapter:
+
+    amkc meta-llama/Llama-3.2-1B --adapter adapter/ -o build/
+    amkc model/ --adapter model/ -o build/              # an adapter next to the weights of its model
+
+What --adapter does not take, PEFT merges:
 
     model = AutoPeftModelForCausalLM.from_pretrained("adapter/")
     model.merge_and_unload().save_pretrained("merged/")
     AutoTokenizer.from_pretrained("adapter/").save_pretrained("merged/")
 
-and compile merged/. If the model is meant without it, move adapter_config.json and adapter_model.* elsewhere.`)
+If the model is meant without it, move adapter_config.json and adapter_model.* elsewhere. A GGUF file next to an adapter
+is given itself, instead of its directory.`)
+
+	codeAdapterConfig = diag.New("AMK1038", "an adapter is not of a kind that is merged", `
+--adapter takes a LoRA as PEFT saves it: a directory with adapter_config.json and adapter_model.safetensors. peft_type
+is LORA; use_rslora, use_dora, rank_pattern, alpha_pattern, biases and modules_to_save are merged as PEFT does. A field
+that amkc does not know may change what the weights become, so it is refused unless it is null, false, 0 or empty:
+layer_replication, target_parameters, trainable_token_indices, alora_invocation_tokens and others. So are the values of
+init_lora_weights with which PEFT changes the weights of the model when it loads the adapter (pissa, olora, corda,
+loftq). Merge such an adapter with PEFT (merge_and_unload), save the result and compile that.`)
+
+	// NotFitting is also of what importers find.
+	NotFitting = diag.New("AMK1039", "an adapter does not fit the model", `
+Each tensor of adapter_model.safetensors changes a tensor of the model: lora_A [r, inputs] and lora_B [outputs, r] of a
+module change its matrix, with r from r or rank_pattern, and other tensors replace that of their name. The message says
+which tensor has no counterpart, another shape, or numbers that are not finite. Most often the adapter belongs to
+another model: base_model_name_or_path in adapter_config.json names it.
+
+A model whose logits come from the embedding (tie_word_embeddings) has one matrix for both, and an adapter of one of
+them is refused: whether it changes the other depends on how the model is loaded. Merge it with PEFT, and save what it
+makes.`)
+
+	codeAdapterQuantised = diag.New("AMK1041", "an adapter changes a matrix that is quantised", `
+The checkpoint stores this matrix quantised. With an adapter it would have to be quantised again: the sum does not fit
+the scales, and what is lost twice was measured by nobody. Give the model that the checkpoint was made from, in F32, F16
+or BF16, and let amkc quantise the sum:
+
+    amkc model/ --adapter adapter/ --weights int4 -o build/`)
 
 	codeHubCache = diag.New("AMK1036", "a model of a hub's cache has no snapshot to choose", `
 A directory models--ORG--NAME of a hub's cache holds the commits of a model below snapshots/. amkc takes the one that

@@ -32,16 +32,22 @@ const QuantisedFile = "quantize_config.json"
 
 // OpenConfig reads config.json, and generation_config.json and quantize_config.json if they exist, from a model
 // directory that need not contain weights. Errors: AMK1001 to AMK1003 for the directory, AMK1035 for an adapter in it,
-// AMK1006 to AMK1009 and AMK1037 for the files.
-func OpenConfig(dir string) (*Config, error) {
-	c, err := openConfig(dir)
+// AMK1006 to AMK1009 and AMK1037 for the files. Of adapters, which change no shape, it checks what they are on their
+// own.
+func OpenConfig(dir string, adapters ...string) (*Config, error) {
+	c, err := openConfig(dir, adapters)
 	if err != nil {
 		return nil, err
 	}
+	opened, err := openAdapters(adapters)
+	if err != nil {
+		return nil, err
+	}
+	closeAdapters(opened)
 	return c, nil
 }
 
-func openConfig(dir string) (*Config, *diag.Diagnostic) {
+func openConfig(dir string, adapters []string) (*Config, *diag.Diagnostic) {
 	if IsGGUF(dir) {
 		g, err := openGGUF(dir)
 		if err != nil {
@@ -53,7 +59,7 @@ func openConfig(dir string) (*Config, *diag.Diagnostic) {
 	if err := checkDirectory(dir); err != nil {
 		return nil, err
 	}
-	if err := refuseAdapter(dir); err != nil {
+	if err := refuseAdapter(dir, adapters); err != nil {
 		return nil, err
 	}
 	model, err := readDocument(dir, "config.json", infile.ModelConfig)

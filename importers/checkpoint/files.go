@@ -17,7 +17,7 @@ func Files(dir string) []string {
 	}
 	names := []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
 		"special_tokens_map.json",
-		"chat_template.jinja", "adapter_config.json", QuantisedFile, singleName, indexName}
+		"chat_template.jinja", adapterConfig, adapterTensors, QuantisedFile, singleName, indexName}
 	templates, _ := infile.List(filepath.Join(dir, "additional_chat_templates"))
 	for _, t := range templates {
 		names = append(names, filepath.Join("additional_chat_templates", t.Name()))

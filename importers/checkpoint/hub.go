@@ -41,7 +41,7 @@ func Locate(path string) (dir, name string, err error) {
 		if file == "" {
 			return dir, name, nil
 		}
-		if bad := refuseAdapter(dir); bad != nil {
+		if bad := refuseAdapter(dir, nil); bad != nil {
 			return dir, name, bad
 		}
 		dir = file
@@ -52,6 +52,12 @@ func Locate(path string) (dir, name string, err error) {
 	}
 	g.close()
 	return dir, nameOfGGUF(dir), nil
+}
+
+// LocateAdapter returns the directory of the adapter that a path or a hub's id names, as Locate does of a model.
+func LocateAdapter(path string) (dir string, err error) {
+	dir, _, err = locateDirectory(path)
+	return dir, err
 }
 
 // locateDirectory is Locate without a look for a GGUF file.

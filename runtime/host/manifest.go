@@ -308,6 +308,7 @@ type Provenance struct {
 	Model      string   `json:"model,omitempty"` // as a hub knows it, or the name of its directory
 	Revision   string   `json:"revision,omitempty"`
 	Checkpoint string   `json:"checkpoint_sha256,omitempty"`
+	Adapters   []string `json:"adapters,omitempty"` // that were merged into it, in order: names with digests
 	Options    []string `json:"options,omitempty"`
 	NVCC       string   `json:"nvcc,omitempty"`
 	Go         string   `json:"go,omitempty"`
@@ -336,6 +337,7 @@ func ReadProvenance(dir string) (*Provenance, error) {
 			Model, Revision, Checkpoint string
 			Options                     []string
 			RandomSeed                  *uint64 `json:"random_seed"`
+			Adapters                    []struct{ Name, Revision, Weights string }
 		}
 		Weights struct{ SHA256 string }
 		Files   map[string]string
@@ -351,6 +353,13 @@ func ReadProvenance(dir string) (*Provenance, error) {
 		Program: printable.Clip(m.Files[ProgramFile])}
 	for _, option := range m.Source.Options {
 		p.Options = append(p.Options, printable.Clip(option))
+	}
+	for _, a := range m.Source.Adapters {
+		name := a.Name
+		if a.Revision != "" {
+			name += " at revision " + a.Revision
+		}
+		p.Adapters = append(p.Adapters, printable.Clip(name)+", SHA-256 "+printable.Clip(a.Weights))
 	}
 	var program struct{ Config map[string]any }
 	err := readJSON(filepath.Join(dir, ProgramFile), infile.Program, &program)
