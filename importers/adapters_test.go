@@ -272,6 +272,45 @@ func TestAdaptersRefused(t *testing.T) {
 	}
 }
 
+// Modules of transformers are found where checkpoints call them otherwise, and what is not compiled is refused.
+func TestAdapterNames(t *testing.T) {
+	const attention = "layers.0.self_attn.q_proj"
+	for _, c := range []struct{ model, module, changes, says string }{
+		{"llava", "language_model.model." + attention, "language_model.model." + attention, ""},
+		{"llava", "model.language_model." + attention, "language_model.model." + attention, ""},
+		{"llava", "lm_head", "language_model.lm_head", ""},
+		{"qwen2-5-vl", "model.language_model." + attention, "model." + attention, ""},
+		{"llama-gqa", "model." + attention, "model." + attention, ""},
+		{"llava", "vision_tower.encoder." + attention, "vision_tower.encoder." + attention, "that is not compiled"},
+		{"llava", "model.vision_tower.vision_model.encoder." + attention, "", "no such tensor"},
+		{"llava", attention, "", "no such tensor"}, // two have this ending
+	} {
+		t.Run(c.model+" "+c.module, func(t *testing.T) {
+			model := "../testdata/models/zoo/" + c.model
+			w, err := checkpoint.Open(model)
+			require.NoError(t, err)
+			shape := []int{1, 1}
+			if tensor, ok := w.Tensor(c.changes + ".weight"); ok {
+				shape = tensor.Shape
+			}
+			require.NoError(t, w.Close())
+			w, err = checkpoint.Open(model, adapterOf(t, "", map[string][]int{
+				c.module + ".lora_A.weight": {2, shape[1]}, c.module + ".lora_B.weight": {shape[0], 2}}))
+			require.NoError(t, err)
+			defer w.Close()
+			_, err = Import(Source{Name: "m", Config: w.Config, Weights: w})
+			if c.says != "" {
+				require.ErrorContains(t, err, c.says)
+				return
+			}
+			require.NoError(t, err)
+			changed, err := w.Merge(nil)
+			require.NoError(t, err)
+			require.Equal(t, []string{c.changes + ".weight"}, changed)
+		})
+	}
+}
+
 // Matrices that any of the quantised forms stores are refused by what is stored instead of them.
 func TestAdaptersOfQuantised(t *testing.T) {
 	const models = "../testdata/models/quantised/models"

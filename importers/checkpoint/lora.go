@@ -37,8 +37,9 @@ type factors struct {
 }
 
 type numbers struct {
-	left, right []float32 // [rows, rank] and [rank, columns]
-	outputs     []float32 // what each output is multiplied with; nil: nothing
+	left    []float32 // [rows, rank]
+	right   []float64 // [rank, columns]
+	outputs []float32 // what each output is multiplied with; nil: nothing
 }
 
 // recent are the factors that were used last. Others are dropped, and read again if they are wanted: matrices are
@@ -77,16 +78,20 @@ func (l *lora) load() (*numbers, *diag.Diagnostic) {
 	if l.loaded.numbers != nil {
 		return l.loaded.numbers, nil
 	}
-	n := &numbers{right: []float32{1}}
-	var err *diag.Diagnostic
-	if n.left, err = allFinite(l.b); err == nil && l.a.data != nil {
-		n.right, err = allFinite(l.a)
+	left, err := allFinite(l.b)
+	right := []float32{1}
+	if err == nil && l.a.data != nil {
+		right, err = allFinite(l.a)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if l.transposed {
-		n.left, n.right = transpose(n.right, l.rank), transpose(n.left, len(n.left)/l.rank)
+		left, right = transpose(right, l.rank), transpose(left, len(left)/l.rank)
+	}
+	n := &numbers{left: left, right: make([]float64, len(right))}
+	for i, v := range right {
+		n.right[i] = float64(v)
 	}
 	if l.magnitude != nil {
 		if err := l.normalise(n); err != nil {
@@ -161,10 +166,11 @@ func (l *lora) normalise(n *numbers) *diag.Diagnostic {
 // product fills dst with what is added to the elements of a row, from a column on.
 func (l *lora) product(dst []float32, n *numbers, row, column int) {
 	clear(dst)
-	for k, factor := range n.left[row*l.rank : (row+1)*l.rank] {
+	for k, of := range n.left[row*l.rank : (row+1)*l.rank] {
+		factor := float64(of)
 		for j, v := range n.right[k*l.cols+column:][:len(dst)] {
-			// As one operation that rounds once, which is what the libraries under PEFT do.
-			dst[j] = float32(float64(factor)*float64(v) + float64(dst[j]))
+			// The product is exact, and rounded with its sum, as the libraries under PEFT do.
+			dst[j] = float32(factor*v + float64(dst[j]))
 		}
 	}
 	for j := range dst {

@@ -167,7 +167,10 @@ func (c *Checkpoint) checkListed(a *adapter, modules map[string]*module, whole m
 // target finds the tensor of the model that the adapter calls name. Modules of transformers and tensors of checkpoints
 // differ in what their names begin with. Errors: AMK1039, AMK1041.
 func (c *Checkpoint) target(a *adapter, pos, name string, done map[string]bool) (Tensor, *diag.Diagnostic) {
-	names := []string{name, strings.Replace(name, "model.language_model.", "language_model.model.", 1)}
+	names := []string{name}
+	if rest, ok := strings.CutPrefix(name, "model.language_model."); ok {
+		names = append(names, "language_model.model."+rest, "model."+rest)
+	}
 	if _, rest, ok := strings.Cut(name, "."); ok && strings.Count(rest, ".") > 0 {
 		names = append(names, rest)
 	}
