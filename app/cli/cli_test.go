@@ -315,7 +315,8 @@ func TestInfo(t *testing.T) {
 
 	m["compiler"] = map[string]any{"version": "1.2.3", "commit": "abc", "runtime_abi": 7}
 	m["source"] = map[string]any{"model": "org/name", "revision": "0123", "checkpoint": "feed",
-		"options": []string{"--rows=4", "--name=\x1b[2J"}}
+		"options": []string{"--rows=4", "--name=\x1b[2J"}, "adapters": []map[string]string{
+			{"name": "org/one", "revision": "45", "weights": "beef"}, {"name": "\x1b[2J", "weights": "cafe"}}}
 	text, err := json.Marshal(m)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, host.ManifestFile), text, 0o644))
@@ -323,6 +324,7 @@ func TestInfo(t *testing.T) {
 	require.Zero(t, code)
 	for _, s := range []string{"amkc      1.2.3, commit abc, device runtime ABI 7\n",
 		"source    org/name at revision 0123\n", "weights   SHA-256 feed\n",
+		"adapter   org/one at revision 45, SHA-256 beef\nadapter   \\u001b[2J, SHA-256 cafe\n",
 		`options   --rows=4 --name=\u001b[2J` + "\n"} {
 		require.Contains(t, out, s)
 	}
