@@ -268,7 +268,7 @@ func ReadStream(stream string) (Answer, error) {
 func readEvents(stream string) (Answer, error) {
 	var all answering
 	for _, event := range strings.Split(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
-		if event == ": ping" {
+		if strings.HasPrefix(event, ":") { // a comment: a ping, or how much of a prompt is read
 			continue
 		}
 		_, data, _ := strings.Cut("\n"+event, "\ndata: ")

@@ -68,7 +68,9 @@ func TestCalls(t *testing.T) {
 	}{
 		{chats, "tool_calls", `{"choices": [{"message": {"content": "So.", "tool_calls": [{"id": "7", "function":
 			{"name": "f", "arguments": "{\"a\":1}"}}]}, "finish_reason": "tool_calls"}]}`, false},
-		{chats, "tool_calls", `data: {"choices": [{"delta": {"content": "So."}}]}
+		{chats, "tool_calls", `: 4 of 6 tokens of the prompt are read
+
+data: {"choices": [{"delta": {"content": "So."}}]}
 
 data: {"choices": [{"delta": {"tool_calls": [{"id": "8", "function": {"name": "f", "arguments": ""}}]}}]}
 
