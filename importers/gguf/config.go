@@ -394,7 +394,8 @@ func (x *facts) named() []NamedTensor {
 		}
 		if x.family.offset && strings.HasSuffix(t.Name, "norm.weight") {
 			if n.Minus = 1; t.Type.Name != "F32" {
-				x.fail(t.Name, "is stored as %s, and norms of %s are stored plus one; accepted: F32", t.Type.Name, x.arch)
+				x.fail(t.Name, "is stored as %s, and norms of %s are stored plus one; accepted: F32", t.Type.Name,
+					x.arch)
 			}
 		}
 		out = append(out, n)
