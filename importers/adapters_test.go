@@ -196,8 +196,10 @@ func TestAdaptersRefused(t *testing.T) {
 		"rank of a pattern":     {fields: `"rank_pattern": {"q": 0}`, code: "AMK1038", says: "whole ones from 1"},
 		"alpha of a pattern":    {fields: `"alpha_pattern": {"q": "1"}`, code: "AMK1038", says: `has "1"`},
 		"a pattern":             {fields: `"rank_pattern": {"(?=q)": 1}`, code: "AMK1038", says: "an expression"},
-		"targets":               {fields: `"target_modules": [1]`, code: "AMK1038", says: "a list of names"},
-		"saved":                 {fields: `"modules_to_save": "x"`, code: "AMK1038", says: "a list of names"},
+		"a repeat count": {fields: `"alpha_pattern": {"layers.{,2}.*": 1}`,
+			code: "AMK1038", says: "without {"},
+		"targets": {fields: `"target_modules": [1]`, code: "AMK1038", says: "a list of names"},
+		"saved":   {fields: `"modules_to_save": "x"`, code: "AMK1038", says: "a list of names"},
 
 		"no tensors": {tensors: map[string][]int{}, code: "AMK1039", says: "no tensor"},
 		"A alone": {tensors: map[string][]int{queries + ".lora_A.weight": {2, 64}},
@@ -268,6 +270,10 @@ func TestAdaptersRefused(t *testing.T) {
 			}
 			require.ErrorContains(t, err, "["+c.code+"]")
 			require.ErrorContains(t, err, c.says)
+			if w != nil {
+				_, again := Import(Source{Name: "m", Config: w.Config, Weights: w})
+				require.Equal(t, err.Error(), again.Error())
+			}
 		})
 	}
 }

@@ -23,17 +23,22 @@ const (
 // adapterWeights are the files that PEFT stores the weights of an adapter in.
 var adapterWeights = []string{adapterTensors, "adapter_model.bin"}
 
-// refuseAdapter refuses a directory with an adapter's configuration, unless it is one of those that are merged:
-// transformers applies the adapter to whatever model lies next to it, so without it the model is another one. It
-// returns nil where there is none.
-func refuseAdapter(dir string, merged []string) *diag.Diagnostic {
+// hasAdapter reports whether a directory has the configuration of an adapter that is not one of those that are merged.
+func hasAdapter(dir string, merged []string) bool {
 	if !isThere(dir, adapterConfig) {
-		return nil
+		return false
 	}
-	if here, err := os.Stat(dir); err == nil && slices.ContainsFunc(merged, func(path string) bool {
+	here, err := os.Stat(dir)
+	return err != nil || !slices.ContainsFunc(merged, func(path string) bool {
 		other, err := os.Stat(path)
 		return err == nil && os.SameFile(here, other)
-	}) {
+	})
+}
+
+// refuseAdapter refuses a directory with an adapter that is not merged: transformers applies it to the model in the
+// same directory, so without it the model is another one. It returns nil if the directory has none.
+func refuseAdapter(dir string, merged []string) *diag.Diagnostic {
+	if !hasAdapter(dir, merged) {
 		return nil
 	}
 	what, how := "an adapter alone, without the model that it belongs to", "give its model, with --adapter and this "+
@@ -45,6 +50,26 @@ func refuseAdapter(dir string, merged []string) *diag.Diagnostic {
 	return diag.Errorf(codeAdapter, dir, "%s says that this is %s; %s, or merge the adapter into its model first "+
 		"(PEFT's merge_and_unload), save the result and give that directory", adapterConfig, what, how).
 		With("a model that is meant without the adapter: move the adapter's files out of its directory")
+}
+
+// refuseAdapterOfGGUF is refuseAdapter of a directory that stands for its one GGUF file.
+func refuseAdapterOfGGUF(dir, file string) *diag.Diagnostic {
+	if !hasAdapter(dir, nil) {
+		return nil
+	}
+	return diag.Errorf(codeAdapter, dir, "%s says that this is an adapter next to the model, which transformers would "+
+		"apply to it; give %s, with --adapter and this directory if the adapter is meant", adapterConfig,
+		filepath.Base(file)).With("blocks of GGUF files that are quantised take no adapter: give the model in 16 bits")
+}
+
+// ignoredAdapter warns of an adapter next to a GGUF file that was given itself; nil if there is none, or it is merged.
+func ignoredAdapter(path string, merged []string) *diag.Diagnostic {
+	dir := filepath.Dir(path)
+	if !hasAdapter(dir, merged) {
+		return nil
+	}
+	return diag.Warningf(codeAdapter, path, "%s says that there is an adapter next to the file, which is not merged; "+
+		"--adapter %s merges it", adapterConfig, dir)
 }
 
 // onlyAdapter says of a directory without the weights of a model that it holds those of an adapter, or returns nil.
@@ -268,7 +293,8 @@ func listOfNames(value any) (names []string, ok bool) {
 	return names, ok && len(names) <= mostPatterns
 }
 
-// mostPatterns and longestPattern bound what it takes to hold all modules against all patterns, or names.
+// mostPatterns and longestPattern bound what it takes to hold all modules against all patterns, or names. Repeat counts,
+// which Python and Go read differently, would make a short pattern a large program.
 const mostPatterns, longestPattern = 4096, 1000
 
 // patterns reads what rank_pattern or alpha_pattern says of modules by expressions, of which the first that matches
@@ -283,13 +309,13 @@ func (a *adapter) patterns(field string, value any) (out []pattern, bad *diag.Di
 	}
 	for _, key := range of.keys {
 		p := pattern{name: key}
-		if len(key) <= longestPattern {
+		if len(key) <= longestPattern && !strings.Contains(key, "{") {
 			p.match, _ = regexp.Compile(`^(?:(?:.*\.)?(?:` + key + `))$`)
 		}
 		if p.match == nil {
 			return nil, diag.Errorf(codeAdapterConfig, a.pos(field), "has the key %.60q, which cannot be read as an "+
-				"expression; accepted: names of modules, and expressions of at most %d bytes that Go has too", key,
-				longestPattern)
+				"expression; accepted: names of modules, and expressions of at most %d bytes that Go has too, without "+
+				"{", key, longestPattern)
 		}
 		number := of.values[key]
 		if p.value, ok = finite(number); ok && field == "rank_pattern" {

@@ -61,6 +61,9 @@ func open(dir string, adapters []string) (*Checkpoint, *diag.Diagnostic) {
 			g.close()
 			return nil, err
 		}
+		if warning := ignoredAdapter(dir, adapters); warning != nil {
+			c.Warnings.Add(warning)
+		}
 		return c, nil
 	}
 	config, err := openConfig(dir, adapters)

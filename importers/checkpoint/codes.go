@@ -64,8 +64,10 @@ What --adapter does not take, PEFT merges:
     model.merge_and_unload().save_pretrained("merged/")
     AutoTokenizer.from_pretrained("adapter/").save_pretrained("merged/")
 
-If the model is meant without it, move adapter_config.json and adapter_model.* elsewhere. A GGUF file next to an adapter
-is given itself, instead of its directory.`)
+If the model is meant without it, move adapter_config.json and adapter_model.* elsewhere.
+
+A directory with an adapter and a GGUF file is refused too. Give the file, which is the model without the adapter: a
+warning names the adapter, unless --adapter merges it. Only files in F32, F16 or BF16 take one.`)
 
 	codeAdapterConfig = diag.New("AMK1038", "an adapter is not of a kind that is merged", `
 --adapter takes a LoRA as PEFT saves it: a directory with adapter_config.json and adapter_model.safetensors. peft_type

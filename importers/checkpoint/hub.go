@@ -41,7 +41,7 @@ func Locate(path string) (dir, name string, err error) {
 		if file == "" {
 			return dir, name, nil
 		}
-		if bad := refuseAdapter(dir, nil); bad != nil {
+		if bad := refuseAdapterOfGGUF(dir, file); bad != nil {
 			return dir, name, bad
 		}
 		dir = file

@@ -20,7 +20,7 @@ type lora struct {
 	base Tensor // without it: of this, DoRA takes the norm
 	cols int
 
-	a, b       Tensor  // [rank, inputs] and [outputs, rank]; of a bias, b alone is there, of rank 1
+	a, b       Tensor  // [rank, inputs] and [outputs, rank]; a bias has b alone, of rank 1
 	rank       int     //
 	transposed bool    // the matrix has a row for each input, instead of each output
 	scale      float32 //

@@ -46,6 +46,7 @@ func (c *Checkpoint) Merge(transposed map[string]bool) (changed []string, err er
 		of := &recent{}
 		for _, a := range c.adapters {
 			if err := c.merge(a, transposed, of); err != nil {
+				c.tensors, c.stored = c.stored, nil // so that merging again fails again
 				return nil, err
 			}
 		}
@@ -95,7 +96,7 @@ func (c *Checkpoint) merge(a *adapter, transposed map[string]bool, of *recent) *
 			place = &of.magnitude
 		}
 		if *place != nil {
-			return a.misfit(t.Name, "is there under two names")
+			return a.misfit(t.Name, "is stored under two names; want one of them")
 		}
 		*place, of.embedding = &t, of.embedding || strings.HasPrefix(m[2], "lora_embedding")
 	}
@@ -220,8 +221,8 @@ func (c *Checkpoint) addModule(a *adapter, name string, m *module, transposed ma
 	case m.a == nil || m.b == nil:
 		return a.misfit(pos, "has lora_A or lora_B alone; want both")
 	case a.dora != (m.magnitude != nil):
-		return a.misfit(pos, "use_dora is %v, and lora_magnitude_vector is there: %v; want both or none of them",
-			a.dora, m.magnitude != nil)
+		return a.misfit(pos, "has a lora_magnitude_vector: %v, and use_dora is %v; want both or neither",
+			m.magnitude != nil, a.dora)
 	case m.bias != nil && m.embedding:
 		return a.misfit(pos, "has a bias of an embedding, which none has")
 	}
