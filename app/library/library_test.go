@@ -274,6 +274,9 @@ func (w *watched) Decode(ctx context.Context, in host.Input, want host.Outputs) 
 			return 0, err
 		}
 	}
+	if w.tell != nil {
+		w.tell("reading tokens", int64(len(in.IDs)), int64(len(in.IDs)))
+	}
 	return next, nil
 }
 
@@ -303,6 +306,20 @@ func TestWatchedPrompts(t *testing.T) {
 	require.Equal(t, want, got)
 	require.Equal(t, [][2]int{{0, 21}, {10, 21}}, told[:2], "of what is left")
 	require.Equal(t, 41+2, d.decoded)
+
+	m.Watch(func(done, total int) bool { return done < total })
+	last := []int{3, 1, 4, 1, 5, 9, 2, 6}
+	text, err = m.Begin(library.Prompt{IDs: last}, options(3))
+	require.NoError(t, err)
+	_, err = text.Next(nil)
+	require.ErrorAs(t, err, &input)
+	require.Contains(t, input.What, "stopped after 8 of 8 tokens", "after the last launch too")
+	decoded := d.decoded
+	m.Watch(func(int, int) bool { return true })
+	want, _ = alone(last, 3)
+	got, _ = all(t, text)
+	require.Equal(t, want, got)
+	require.Equal(t, decoded+1+2, d.decoded)
 
 	d.fail = errors.New("the GPU has gone")
 	require.ErrorIs(t, m.Outputs(library.Prompt{IDs: make([]int, 50)}, 1, host.Outputs{}), d.fail)

@@ -1,8 +1,10 @@
 package library
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"unique"
@@ -127,7 +129,7 @@ func (m *Model) reach(t sequence, rows int, want host.Outputs) (next int, err er
 		next, err = m.parts.Decoder.Decode(ctx, t.from(first, end, m.parts.Hidden), counted)
 	}
 	switch stop := stopped(); {
-	case err != nil && stop != nil: // which leaves what was decoded before
+	case stop != nil && (err == nil || errors.Is(err, context.Canceled)): // which leaves what was decoded before
 		m.cached = t.places[:m.parts.Decoder.Position():m.parts.Decoder.Position()]
 		return 0, stop
 	case err != nil:

@@ -316,6 +316,16 @@ class Package(unittest.TestCase):
             with self.assertRaisesRegex(KeyError, "told"):
                 self.model.logits(ids, rows=1)
             self.assertEqual(told, [(0, 699 - kept)], "what was decoded is not decoded again")
+
+        def raises_late(done, total):
+            if done == total:
+                raise KeyError("late")
+
+        self.model.watch(raises_late)
+        with self.assertRaisesRegex(KeyError, "late"):
+            self.model.logits(ids[1:], rows=1)
+        with self.assertRaises(amk.InputError):
+            self.model.logits([], rows=1)
         self.model.watch(None)
         said = self.model.generate(ids, max_tokens=3).ids
         self.model.watch(lambda done, total: None)

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import secrets
+import threading
 from ctypes import c_char_p, c_double, c_float, c_int32, c_size_t, c_void_p
 from typing import Any, Callable, Iterable, Literal, Mapping, Optional, Sequence, Union, overload
 
@@ -40,7 +41,7 @@ class Model:
         directory = self._directory = os.fspath(directory)
         library = library or os.environ.get("AMK_LIBRARY") or os.path.join(directory, "library", "libamk.so")
         self._handle, self._library = c_void_p(), load(library)
-        self._watcher, self._raised = WATCHER(), None  # what C calls, and what that has raised
+        self._watcher, self._raised = WATCHER(), threading.local()  # what C calls, and what it raised
         self._library.call("amk_open", os.fsencode(directory), whole("gpu", gpu, 0, 1023), ctypes.byref(self._handle))
         facts = Facts()
         self._call("amk_describe", ctypes.byref(facts))
@@ -59,13 +60,15 @@ class Model:
 
     def _ask(self, name, *arguments):
         """Calls a function of C, and raises what a function that watches has raised."""
+        self._raised.error = None
         try:
             self._library.call(name, *arguments)
         except InputError:
-            raised, self._raised = self._raised, None
-            if raised is None:
+            if self._raised.error is None:
                 raise
-            raise raised from None
+            raise self._raised.error from None
+        finally:
+            self._raised.error = None
 
     def _open(self):
         if not self._handle:
@@ -284,10 +287,10 @@ class Model:
             try:
                 return told(done, total) is not False
             except BaseException as e:  # ctypes would print it and go on
-                self._raised = e
+                self._raised.error = e
                 return False
 
-        watcher = WATCHER(call) if told else WATCHER()
+        watcher = WATCHER() if told is None else WATCHER(call)
         self._call("amk_watch", watcher, None)
         self._watcher = watcher  # which C calls from now on
 
