@@ -350,21 +350,34 @@ func quantisedModule(t *testing.T, dir string) string {
 	return ""
 }
 
-// Numbers that are not finite are found where they are read.
+// Numbers that are not finite are found where they are read, those of the sum too.
 func TestAdapterNumbers(t *testing.T) {
-	dir := adapterOf(t, "", lowRank())
-	path := filepath.Join(dir, "adapter_model.safetensors")
-	file, err := os.ReadFile(path)
-	require.NoError(t, err)
-	binary.LittleEndian.PutUint32(file[len(file)-4:], math.Float32bits(float32(math.Inf(1))))
-	require.NoError(t, os.WriteFile(path, file, 0o644))
-	w, err := checkpoint.Open("../testdata/models/zoo/llama-gqa", dir)
-	require.NoError(t, err)
-	defer w.Close()
-	_, err = Import(Source{Name: "m", Config: w.Config, Weights: w})
-	require.NoError(t, err)
-	tensor, _ := w.Tensor(queries + ".weight")
-	require.ErrorContains(t, tensor.ReadF32(make([]float32, 64), 0), "+Inf")
+	for name, c := range map[string]struct {
+		of    int // numbers, at the end of the file
+		value float32
+		says  string
+	}{
+		"a factor": {1, float32(math.Inf(1)), `.weight: error: element 127 is +Inf`},
+		"the sum":  {256, 1e30, `q_proj.weight: error: element 0 with what the adapter adds is +Inf`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := adapterOf(t, "", lowRank())
+			path := filepath.Join(dir, "adapter_model.safetensors")
+			file, err := os.ReadFile(path)
+			require.NoError(t, err)
+			for i := range c.of {
+				binary.LittleEndian.PutUint32(file[len(file)-4*i-4:], math.Float32bits(c.value))
+			}
+			require.NoError(t, os.WriteFile(path, file, 0o644))
+			w, err := checkpoint.Open("../testdata/models/zoo/llama-gqa", dir)
+			require.NoError(t, err)
+			defer w.Close()
+			_, err = Import(Source{Name: "m", Config: w.Config, Weights: w})
+			require.NoError(t, err)
+			tensor, _ := w.Tensor(queries + ".weight")
+			require.ErrorContains(t, tensor.ReadF32(make([]float32, 64), 0), c.says)
+		})
+	}
 }
 
 // Whatever the configuration and the tensors of an adapter say, the answer is a model or a diagnostic.

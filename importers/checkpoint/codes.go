@@ -81,8 +81,8 @@ loftq). Merge such an adapter with PEFT (merge_and_unload), save the result and 
 	NotFitting = diag.New("AMK1039", "an adapter does not fit the model", `
 Each tensor of adapter_model.safetensors changes a tensor of the model: lora_A [r, inputs] and lora_B [outputs, r] of a
 module change its matrix, with r from r or rank_pattern, and other tensors replace that of their name. The message says
-which tensor has no counterpart, another shape, or numbers that are not finite. Most often the adapter belongs to
-another model: base_model_name_or_path in adapter_config.json names it.
+which tensor has no counterpart, another shape, or numbers that are not finite, also once they are added to the model's.
+Most often the adapter belongs to another model: base_model_name_or_path in adapter_config.json names it.
 
 A model whose logits come from the embedding (tie_word_embeddings) has one matrix for both, and an adapter of one of
 them is refused: whether it changes the other depends on how the model is loaded. Merge it with PEFT, and save what it

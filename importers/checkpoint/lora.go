@@ -200,6 +200,10 @@ func (l *lora) floats(dst []float32, first int64) *diag.Diagnostic {
 			default:
 				dst[j] *= n.outputs[row]
 			}
+			if dst[j]-dst[j] != 0 {
+				return diag.Errorf(NotFitting, "tensor "+l.from.Name, "element %d with what the adapter adds is %g; "+
+					"an adapter with that makes no model", first+int64(j), dst[j])
+			}
 		}
 		dst, first = dst[count:], first+int64(count)
 	}
