@@ -232,14 +232,14 @@ func (c *Checkpoint) addModule(a *adapter, name string, m *module, transposed ma
 	}
 	rank := a.rankOf(name)
 	inRows := m.embedding || transposed[w.Name]
-	var want [2][]int // of A and B
-	if len(w.Shape) == 2 {
-		out, in := w.Shape[0], w.Shape[1]
-		if inRows {
-			out, in = in, out
-		}
-		want = [2][]int{{rank, in}, {out, rank}}
+	if len(w.Shape) != 2 {
+		return a.misfit(pos, "changes %s of %v; accepted: matrices", w.Name, w.Shape)
 	}
+	out, in := w.Shape[0], w.Shape[1]
+	if inRows {
+		out, in = in, out
+	}
+	want := [2][]int{{rank, in}, {out, rank}} // of A and B
 	if !slices.Equal(m.a.Shape, want[0]) || !slices.Equal(m.b.Shape, want[1]) {
 		return a.misfit(pos, "has lora_A of %v and lora_B of %v; the rank %d and %s of %v make them %v and %v",
 			m.a.Shape, m.b.Shape, rank, w.Name, w.Shape, want[0], want[1])
