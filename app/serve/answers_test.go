@@ -1,10 +1,10 @@
 package serve
 
 import (
-	"slices"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"

@@ -293,7 +293,7 @@ func listOfNames(value any) (names []string, ok bool) {
 	return names, ok && len(names) <= mostPatterns
 }
 
-// mostPatterns and longestPattern bound what it takes to hold all modules against all patterns, or names. Repeat counts,
+// mostPatterns and longestPattern bound what it takes to match all modules with all patterns, or names. Repeat counts,
 // which Python and Go read differently, would make a short pattern a large program.
 const mostPatterns, longestPattern = 4096, 1000
 

@@ -13,7 +13,7 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
-// Each step does something for a sequence that is not held, and none waits for ever: whatever prompts begin with in
+// Each step does something for a sequence that is not held, and none waits forever: whatever prompts begin with in
 // common, however much of them a step reads, and though sequences are held or retired while their prompts are read.
 // Tokens are those that a text has alone.
 func TestPromptsMakeProgress(t *testing.T) {
