@@ -28,7 +28,7 @@ func (m *PromptModel) Between(cached, tokens int, pause, launch time.Duration) (
 	}
 	steps := max(1, int(us(launch)/step))
 	out := &Alongside{Pause: us(pause) / 1e3, Launch: float64(steps) * step / 1e3}
-	// A margin of an eighth is left (Batch.part of the launcher).
+	// The host leaves a margin of an eighth (host.Batch.part).
 	within := us(pause)*7/8 - float64(steps)*step
 	for at, n := cached, promptTokens; at < known; out.Parts++ {
 		took, err := m.reading(at, min(n, known-at))

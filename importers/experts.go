@@ -10,7 +10,7 @@ import (
 )
 
 // A mixtureOfExperts is what layers of a family have in place of an MLP: a router chooses some experts for each token,
-// and weighs what they make.
+// and their outputs are added with its weights.
 type mixtureOfExperts struct {
 	count, perToken, width int
 	dense                  func(layer int) bool // which layers have an MLP instead; nil: none
@@ -19,8 +19,7 @@ type mixtureOfExperts struct {
 	renormalised bool // the weights of the chosen ones add up to 1
 	biased       bool // the router and both matrices have biases
 
-	// Where it is above 0, the gate is bounded by it, and what it is multiplied with on both sides; alpha is then what
-	// the sigmoid multiplies the gate by.
+	// Above 0, the gate is at most limit, and up within ±limit; alpha is then the scale of the gate in the sigmoid.
 	limit, alpha float64
 
 	shared      int  // the width of an expert that every token has besides; 0: there is none
@@ -150,8 +149,8 @@ func stackedExperts(up, down string) func(*mixtureOfExperts, *tensorNames, int) 
 	}
 }
 
-// transposedExperts is the form of a gpt-oss: two tensors for all experts with columns as rows, in which those of gate
-// and of up take turns, and two with biases.
+// transposedExperts is the form of gpt-oss: two tensors for all experts, stored transposed, in which rows of gate and
+// up are interleaved, and two with biases.
 func transposedExperts(e *mixtureOfExperts, names *tensorNames, h int) (up, down []ir.GraphWeight) {
 	of := func(name string, rows, cols int) []ir.GraphWeight {
 		key := names.inLayer("mlp.experts." + name)

@@ -98,7 +98,7 @@ func (b *vmBatch) Step(ctx context.Context) (events []Event, err error) {
 	return events, nil
 }
 
-func (b *vmBatch) Unread(s Sequence) int { return 0 } // there are no streams that last
+func (b *vmBatch) Unread(s Sequence) int { return 0 } // progress is not tested here
 
 func (b *vmBatch) Replace(s Sequence, token int) { b.slots[s].rest = []int{token} }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -63,17 +62,7 @@ func manyClients(dir string, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	r, err := askMany(ctx, dir, *gpu, plan, *guess != "")
-	if err == nil {
-		err = json.NewEncoder(stdout).Encode(r)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "device: error:", err)
-		return 2
-	}
-	if !r.Passed {
-		return 1
-	}
-	return 0
+	return report(r, r != nil && r.Passed, err, stdout, stderr)
 }
 
 func askMany(ctx context.Context, dir string, gpu int, plan clients.Plan, drafts bool) (r *clientsResult, err error) {

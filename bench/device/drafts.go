@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -94,17 +93,7 @@ func drafts(dir string, args []string, stdout, stderr io.Writer) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	r, err := measureDrafts(ctx, dir, plan, host.Options{GPU: *gpu})
-	if err == nil {
-		err = json.NewEncoder(stdout).Encode(r)
-	}
-	switch {
-	case err != nil:
-		fmt.Fprintln(stderr, "device: error:", err)
-		return 2
-	case !r.Passed:
-		return 1
-	}
-	return 0
+	return report(r, r != nil && r.Passed, err, stdout, stderr)
 }
 
 func measureDrafts(ctx context.Context, dir string, plan draftsPlan, o host.Options) (_ *draftsResult, err error) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -113,17 +112,7 @@ func load(dir string, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	r, err := p.measure(ctx, dir, *gpu)
-	if err == nil {
-		err = json.NewEncoder(stdout).Encode(r)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "device: error:", err)
-		return 2
-	}
-	if !r.Passed {
-		return 1
-	}
-	return 0
+	return report(r, r != nil && r.Passed, err, stdout, stderr)
 }
 
 func (p *loadPlan) measure(ctx context.Context, dir string, gpu int) (r *loadResult, err error) {

@@ -16,6 +16,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,12 @@ import (
 	"amkc/app/cli"
 	"amkc/runtime/host"
 )
+
+// measurements are the verbs that a launcher does not have.
+var measurements = map[string]func(dir string, args []string, stdout, stderr io.Writer) int{
+	"soak": soak, "passes": passes, "drafts": drafts, "sequences": sequences, "serving": serving, "load": load,
+	"clients": manyClients,
+}
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
@@ -42,26 +49,23 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "device: error:", err)
 		return 1
 	}
-	if args[1] == "soak" {
-		return soak(dir, args[2:], stdout, stderr)
-	}
-	if args[1] == "passes" {
-		return passes(dir, args[2:], stdout, stderr)
-	}
-	if args[1] == "drafts" {
-		return drafts(dir, args[2:], stdout, stderr)
-	}
-	if args[1] == "sequences" {
-		return sequences(dir, args[2:], stdout, stderr)
-	}
-	if args[1] == "serving" {
-		return serving(dir, args[2:], stdout, stderr)
-	}
-	if args[1] == "load" {
-		return load(dir, args[2:], stdout, stderr)
-	}
-	if args[1] == "clients" {
-		return manyClients(dir, args[2:], stdout, stderr)
+	if measure := measurements[args[1]]; measure != nil {
+		return measure(dir, args[2:], stdout, stderr)
 	}
 	return cli.Launcher{Model: facts.Model, Dir: dir}.Main(args[1:], stdin, stdout, stderr)
+}
+
+// report prints a result as JSON, unless there is an error, and returns the exit code.
+func report(result any, passed bool, err error, stdout, stderr io.Writer) int {
+	if err == nil {
+		err = json.NewEncoder(stdout).Encode(result)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintln(stderr, "device: error:", err)
+		return 2
+	case !passed:
+		return 1
+	}
+	return 0
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -83,18 +82,7 @@ func passes(dir string, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	r, err := comparePasses(ctx, s, plan)
-	if err := errors.Join(err, s.Close()); err != nil {
-		fmt.Fprintln(stderr, "device: error:", err)
-		return 2
-	}
-	if err := json.NewEncoder(stdout).Encode(r); err != nil {
-		fmt.Fprintln(stderr, "device: error:", err)
-		return 2
-	}
-	if !r.Passed {
-		return 1
-	}
-	return 0
+	return report(r, r != nil && r.Passed, errors.Join(err, s.Close()), stdout, stderr)
 }
 
 func comparePasses(ctx context.Context, s *host.Session, plan passesPlan) (_ *passesResult, err error) {

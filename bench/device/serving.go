@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -72,14 +71,7 @@ func serving(dir string, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	err := r.measure(ctx, dir, *gpu)
-	if err == nil {
-		err = json.NewEncoder(stdout).Encode(r)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "device: error:", err)
-		return 2
-	}
-	return 0
+	return report(r, true, err, stdout, stderr)
 }
 
 func (r *servingResult) measure(ctx context.Context, dir string, gpu int) (err error) {

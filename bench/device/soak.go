@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -64,18 +63,7 @@ func soak(dir string, args []string, stdout, stderr io.Writer) int {
 	context.AfterFunc(ctx, stop)
 	plan := soakPlan{*tokens, *positions, time.Duration(*seconds * float64(time.Second))}
 	r, err := soakBuild(ctx, dir, plan, host.Options{GPU: *gpu, SpinLimit: *limit})
-	if err != nil {
-		fmt.Fprintln(stderr, "device: error:", err)
-		return 2
-	}
-	if err := json.NewEncoder(stdout).Encode(r); err != nil {
-		fmt.Fprintln(stderr, "device: error:", err)
-		return 2
-	}
-	if !r.Passed {
-		return 1
-	}
-	return 0
+	return report(r, r != nil && r.Passed, err, stdout, stderr)
 }
 
 func soakBuild(ctx context.Context, dir string, plan soakPlan, o host.Options) (_ *soakResult, err error) {
