@@ -156,6 +156,7 @@ type cudaData struct {
 	FragmentCache bool           // the cache has blocks of 16 rows in the order of mma's fragments
 	PromptTokens  int            // of a pass over a prompt at most; 0: there are none
 	PromptBytes   int            // of its workspace
+	StepPages     []string       // which a prompt has none of
 	Bodies        []*kernel.Body // that stages have, each once
 	Replicates    bool           // every SM has the whole residual
 	RotatesHeads  bool           // in attention, and not as rows are finished
@@ -312,7 +313,7 @@ func build(p *ir.Program) (*builder, error) {
 		}
 	}
 	b.d.Parts = b.parts()
-	b.d.PromptTokens = b.promptTokens()
+	b.d.PromptTokens, b.d.StepPages = b.promptTokens(), b.stepPages()
 	b.d.PromptBytes = b.promptBytes(b.d.PromptTokens)
 	return b, nil
 }

@@ -118,20 +118,60 @@ func (s promptShape) columns() int { return s.parts * s.partBytes / tokenTile / 
 
 func (s promptShape) stageBytes() int { return s.stageParts * s.partBytes }
 
+// stepPages are the pages of vectors that a pass over a prompt has none of: splits of attention, which it joins as it
+// computes them, and what a token is chosen by.
+func (b *builder) stepPages() (names []string) {
+	ofSteps := map[int]bool{} // buffers
+	for i := range b.p.Variants {
+		for _, section := range sections(&b.p.Variants[i]) {
+			for _, s := range section.stages {
+				out := op(s, ir.SAMPLE).Out
+				if a := op(s, ir.ATTENTION); a.IntAt("parts", 0, 1) > 1 {
+					out = a.Out
+				}
+				for _, n := range (site{loop: section.loop}).indicesOf(s) {
+					for _, o := range out {
+						if m, err := b.names.At(o.Buf, n); err == nil {
+							ofSteps[m.Declared] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	needed := map[string]bool{}
+	for k := range b.p.Buffers {
+		for _, page := range b.p.Buffers[k].Pages {
+			needed[page] = needed[page] || !ofSteps[k]
+		}
+	}
+	for i, page := range b.p.Pages {
+		if !needed[page.Name] {
+			names = append(names, b.d.Pages[i].Name)
+		}
+	}
+	return names
+}
+
 // promptBytes is the workspace of a pass of that many tokens: PromptPlaces of prompt.cuh.
 func (b *builder) promptBytes(tokens int) int {
 	if tokens == 0 {
 		return 0
 	}
-	m, columns := &b.p.Model, 0
+	m, columns, bytes := &b.p.Model, 0, b.exchangeBytes
+	for _, p := range b.d.Pages {
+		if slices.Contains(b.d.StepPages, p.Name) {
+			bytes -= p.Bytes * p.Copies
+		}
+	}
 	for _, p := range b.products {
 		columns = max(columns, b.promptShape(p).columns()*p.parts)
 	}
 	at := promptAlign // the counter of joins
 	angles := max(1, len(b.d.Rotations)) * tokens * m.Most(ir.HeadDimOf)
-	for _, bytes := range []int{4 * tokens, 4 * angles, tokens * m.Hidden * 4,
-		tokens * columns * 2, tokens * (b.exchangeBytes / 2)} {
-		at = aligned(at + bytes)
+	for _, n := range []int{4 * tokens, 4 * angles, tokens * m.Hidden * 4,
+		tokens * columns * 2, tokens * (bytes / 2)} {
+		at = aligned(at + n)
 	}
 	return at
 }

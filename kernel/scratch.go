@@ -274,10 +274,10 @@ func (s *Scratch) ofAttention(f *ir.LayerFacts, cache ir.DType, tensorCores bool
 // that lanes that store results of different heads have no bank conflicts.
 func (s *Scratch) ResultStride() int { return s.PaddedHead + 4 }
 
-// AttentionBytes is the shared memory of attention alone: the inputs of a unit, and results, a maximum and a sum for
-// each head of each warp.
+// AttentionBytes is the shared memory of attention alone: the inputs of a unit, and results, a base, a maximum and a
+// sum for each head of each warp, and as many scores of own rows.
 func (s *Scratch) AttentionBytes() int {
-	return roundUp(s.Unit, 16) + 4*Warps*s.WarpHeads*(s.ResultStride()+2)
+	return roundUp(s.Unit, 16) + 4*Warps*s.WarpHeads*(s.ResultStride()+4)
 }
 
 // keepsActivations reports whether a stage keeps its activations in shared memory: tensor cores take them from

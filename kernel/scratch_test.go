@@ -110,7 +110,7 @@ func TestCompactScratch(t *testing.T) {
 	require.Equal(t, 3, s.Slots(t4, chunk))
 	plain := ScratchOf(&llama, false, Kept{Rows: 104}, columns...)
 	require.Negative(t, plain.Slots(t4, chunk))
-	require.Equal(t, 4*14336+16384-(2*14336+4096)+16+4*8*4*134, plain.Bytes(8)-s.Bytes(8),
+	require.Equal(t, 4*14336+16384-(2*14336+4096)+16+4*8*4*136, plain.Bytes(8)-s.Bytes(8),
 		"floats, four sums per row, and results of attention")
 	require.Equal(t, ScratchOf(&llama, true, Kept{Rows: 32}, columns...),
 		ScratchIn(h200, chunk, &llama, true, Kept{Rows: 32}, columns...))
@@ -120,7 +120,7 @@ func TestCompactScratch(t *testing.T) {
 	s = ScratchIn(101376, 16384, &wide, true, Kept{Rows: 56}, 3072, 9216)
 	require.True(t, s.Compact)
 	require.Equal(t, 2, s.Slots(101376, 16384))
-	require.Equal(t, 2*3*272+64*256+4*8*4*262, s.AttentionBytes())
+	require.Equal(t, 2*3*272+64*256+4*8*4*264, s.AttentionBytes())
 
 	// Columns that are not whole quarters are kept with tensor cores too.
 	s = CompactScratchOf(&wide, true, Kept{Rows: 56}, 3072, 9218)

@@ -14,6 +14,9 @@ func (w *worker) quotient() float64 {
 	return 2 * roundoff
 }
 
+// slack is by how much a score may exceed the one that probabilities are relative to.
+const slack = 8 * math.Ln2
+
 // probability is the relative error of one rounding of a probability, and the absolute one of the smallest.
 func (w *worker) probability() (relative, absolute float64) {
 	switch w.vm.activations {
@@ -182,9 +185,9 @@ func (w *worker) ofHead(a *attended, sink []float32, q ball, keys, values []seen
 		}
 	}
 	relative, absolute := w.probability()
-	rescaled := 0.0 // how often sums are brought to another maximum, 2 ulp each
+	rescaled := 0.0 // how often sums are brought to another base, 2 ulp each: by blocks, and as shares are joined
 	if n > 1 {
-		rescaled = float64(n/16+8) * twoUlp
+		rescaled = float64(n/16+12) * twoUlp
 	}
 	chain := float64(n/4 + 8)
 	if w.onTensorCores() {
@@ -196,7 +199,8 @@ func (w *worker) ofHead(a *attended, sink []float32, q ball, keys, values []seen
 		p, e, rounding := 1.0, 0.0, 0.0
 		if n > 1 {
 			p = math.Exp(scores[i] - top)
-			e = math.Expm1(off[i]) + (math.Abs(scores[i])+math.Abs(top))*2*roundoff + twoUlp + 2*roundoff + rescaled
+			e = math.Expm1(off[i]) + (math.Abs(scores[i])+math.Abs(top)+slack)*2*roundoff + twoUlp + 2*roundoff +
+				rescaled
 			if rounding = 2 * relative; w.same { // of two kernels one rounds up, and the other down
 				rounding = relative
 			}
@@ -269,8 +273,7 @@ func ofCombine(w *worker, o *op, result value) radii {
 		}
 		weight, e := math.Exp(m-top), 0.0
 		if parts > 1 {
-			e = twoUlp + (math.Abs(m)+math.Abs(top))*3*roundoff + 2*roundoff + at(mlOff, 2*i) +
-				float64(n)*roundoff
+			e = float64(parts)*(twoUlp+3*roundoff) + (math.Abs(m)+math.Abs(top))*3*roundoff + at(mlOff, 2*i)
 		}
 		sum += weight * l
 		sumOff += weight * (l*e + at(mlOff, 2*i+1))

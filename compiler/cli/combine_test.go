@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,9 +13,8 @@ import (
 	"amkc/knobs"
 )
 
-// Splits are joined as the definition says, by a step and by a pass over a prompt, whose results are the same to the
-// bit: where a warp has a lane for each, and where lanes have several, though not all of them as many. AMKC_LONG asks
-// for more numbers of splits.
+// Splits are joined as the definition says: where a lane has all of them, and where several lanes have some, though not
+// all of them as many. AMKC_LONG asks for more numbers of splits.
 func TestCombineOfSplits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
@@ -34,15 +32,10 @@ func TestCombineOfSplits(t *testing.T) {
 			var config ir.ScheduleConfig
 			knobs.MaxSplits.Set(&config, n)
 			knobs.SplitFrom.Set(&config, 64)
-			knobs.PromptTokens.Set(&config, 64)
 			dir := emittedAs(t, "bf16", "", builder.Options{Model: model, RandomSeed: new(uint64), Config: config})
 			stages := structsWith(t, dir, "kWidth")
 			require.Len(t, stages, 1)
-			define := []string{"-DAMK_TENSOR_CORES=1", "-DCOMBINE=" + stages[0]}
-			step := runOnCPU(t, "combine.cc", []string{dir}, define...)
-			require.Len(t, step, 2*4*4*48, "two tokens of four heads")
-			prompt := runOnCPU(t, "combine.cc", []string{dir}, append(define, "-DAMK_PROMPT=1")...)
-			require.True(t, bytes.Equal(step, prompt))
+			runOnCPU(t, "combine.cc", []string{dir}, "-DAMK_TENSOR_CORES=1", "-DCOMBINE="+stages[0])
 		})
 	}
 }

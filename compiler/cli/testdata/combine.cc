@@ -1,34 +1,14 @@
-// Joins made-up splits of two tokens on the CPU, some of them empty, as two steps do or, with AMK_PROMPT, as a pass over
-// a prompt: holds what comes out to a sum in double precision, prints what differs, and writes what came out, so that
-// the two can be compared to the bit. COMBINE is the stage.
-#if AMK_PROMPT
-#define AMK_PROMPT_TOKENS kMostPromptTokens
-#endif
+// Joins made-up splits of two tokens on the CPU, some of them empty: holds what comes out to a sum in double precision,
+// and prints what differs. COMBINE is the stage.
 #include "attention.h"
 #include "made_up.h"
 
-#if AMK_PROMPT
-#include "amk/prompt_shape.cuh"
-namespace amk {
-constexpr int kPromptColumns = H::kQueryRows;  // of the longest operand, for which a prompt leaves room
-}
-#include "amk/prompt_attention.cuh"
-#else
 #include "amk/combine.cuh"
-#endif
 
 constexpr int kStride = kHeadDim + 2, kTexts = 2;
 constexpr Page kPartial{0, COMBINE::kSplits * kHeads * kStride * 8, 1};
 constexpr Page kCombined{(kPartial.bytes + 1023) / 1024 * 1024, 1 << 16, 1};
-#if AMK_PROMPT
-constexpr size_t kWhere[] = {kPromptPlaces.pages + u64(kPartial.offset / 2) * kPromptTokens,
-                             kPromptPlaces.pages + u64(kCombined.offset / 2) * kPromptTokens};
-constexpr size_t kEnd = kPromptPlaces.pages + u64((kCombined.offset + kCombined.bytes) / 2) * kPromptTokens;
-#else
-constexpr size_t kWhere[] = {kPartial.offset, kCombined.offset};
-constexpr size_t kEnd = kCombined.offset + kCombined.bytes;
-#endif
-static Array<u8, kEnd> exchange;
+static Array<u8, kCombined.offset + kCombined.bytes> exchange;
 
 // The element of a split of a head, its maximum or its sum. The maxima are so far apart that most of the weight is on a
 // few, one split in five is empty, and so are all of a head but the last.
@@ -55,61 +35,28 @@ static int index_of(int head, int split, int at) {
   return ((head / H::kGroupHeads * COMBINE::kSplits + split) * H::kGroupHeads + head % H::kGroupHeads) * kStride + at;
 }
 
-#if AMK_PROMPT
-constexpr int kAtOnce = kTexts;  // tokens
-using PartWord = float;
-using Combined = Element::Bits;
-static PartWord word_of(float v) { return v; }
-static float value_of(Combined v) { return Element::to_float(v); }
-static void combine_on_sm() {
-  if (thread_index() == 0) init_waits(launch, block_waits());
-  block_sync();
-  Prompt c(launch);
-  c.sm = this_sm();
-  combine<COMBINE>(c, kPartial, kCombined);
-}
-#else
-constexpr int kAtOnce = 1;
-using PartWord = u64;
-using Combined = WordOf<Element>::Type;
-static PartWord word_of(float v) { return WordOf<Fp32>::make(v, first_epoch()); }
-static float value_of(Combined v) {
-  return WordOf<Element>::fresh(v, second_epoch()) ? WordOf<Element>::value(v) : NAN;
-}
 static void combine_on_sm() {
   run_consumers([](auto& c) { combine<COMBINE>(c, kPartial, kCombined); });
 }
-#endif
 
 static int failures;
-static void join_from(int first) {
-  auto* parts = reinterpret_cast<PartWord*>(exchange.all + kWhere[0]);
-  for (int token = first; token < first + kAtOnce; ++token)
-    for (int head = 0; head < kHeads; ++head)
-      for (int split = 0; split < COMBINE::kSplits; ++split)
-        for (int at = 0; at < kStride; ++at)
-          parts[(token - first) * COMBINE::kSplits * kHeads * kStride + index_of(head, split, at)] =
-              word_of(part(token, head, split, at));
-#if AMK_PROMPT
-  // Some SMs that have tokens and some that have none: of the others all have joined.
-  constexpr u32 kSome = ceil_div(kTexts * kHeads, kConsumerWarps) + 1, kJoined = kSMs - kSome;
-  for (u32 sm = 0; sm < kSome; ++sm) add_sm(sm);
-  memcpy(exchange.all, &kJoined, sizeof kJoined);
-#else
+static void join(int token) {
+  auto* parts = reinterpret_cast<u64*>(exchange.all + kPartial.offset);
+  for (int head = 0; head < kHeads; ++head)
+    for (int split = 0; split < COMBINE::kSplits; ++split)
+      for (int at = 0; at < kStride; ++at)
+        parts[index_of(head, split, at)] = WordOf<Fp32>::make(part(token, head, split, at), first_epoch());
   for (int sm = 0; sm < kSMs; ++sm)
     if (units_of<COMBINE>(sm, 0).count() > 0) add_sm(sm);
-#endif
   exchange.write();
   run_sms(combine_on_sm);
-  const auto* combined = reinterpret_cast<const Combined*>(exchange.all + kWhere[1]);
-  for (int token = first; token < first + kAtOnce; ++token) {
-    for (int i = 0; i < H::kQueryRows; ++i) {
-      const float got = value_of(combined[(token - first) * H::kQueryRows + i]);
-      const double want = wanted(token, i / kHeadDim, i % kHeadDim);
-      if (!(fabs(got - want) <= 0.005 * fabs(want) + 1e-4) && ++failures < 20)
-        fprintf(stderr, "token %d, head %d, element %d: %g, want %g\n", token, i / kHeadDim, i % kHeadDim, got, want);
-      fwrite(&got, sizeof got, 1, stdout);
-    }
+  using Word = WordOf<Element>;
+  const auto* combined = reinterpret_cast<const Word::Type*>(exchange.all + kCombined.offset);
+  for (int i = 0; i < H::kQueryRows; ++i) {
+    const float got = Word::fresh(combined[i], second_epoch()) ? Word::value(combined[i]) : NAN;
+    const double want = wanted(token, i / kHeadDim, i % kHeadDim);
+    if (!(fabs(got - want) <= 0.005 * fabs(want) + 1e-4) && ++failures < 20)
+      printf("token %d, head %d, element %d: %g, want %g\n", token, i / kHeadDim, i % kHeadDim, got, want);
   }
 }
 
@@ -117,7 +64,7 @@ extern "C" int amk_main(void* module) {
   begin(module);
   exchange.make();
   launch.exchange = exchange.all;
-  launch.steps = kAtOnce;
-  for (int token = 0; token < kTexts; token += kAtOnce) join_from(token);
+  launch.steps = 1;
+  for (int token = 0; token < kTexts; ++token) join(token);
   return failures > 0;
 }

@@ -266,13 +266,33 @@ __device__ __forceinline__ void publish_dims(C& c, const Page out, int index,
   }
 }
 
-// Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its
-// kWarpHeads heads, the maximum (of scores times log2 e), the sum, and kPaddedHead accumulators.
-// The heads of the unit are divided into kGroups groups of kWarpHeads: group g belongs to warps g,
-// g + kGroups, … Of several rows of a sequence, all heads of the first row come before those of the
-// next; `heads` of them are kept, from head `before` of the unit on.
-template <class S, int kGroups, class C>
+// How a share of a softmax joins those before it. A share is what one warp has of a split, or a
+// single row, or a split: a score, its base, and a sum of weights and weighted values, all relative
+// to that. Shares join one after the other, so that a warp which computes all of them keeps two at
+// a time. A share without rows changes nothing.
+struct Joining {
+  float base, keep, scale;  // of both; what was there is multiplied by `keep`, the share by `scale`
+
+  // Scores are times log2 e, or are multiplied by `unit` for that.
+  __device__ __forceinline__ Joining(float before, float share, float unit = 1)
+      : base(fmaxf(before, share)),
+        keep(exp2_approximate((before - base) * unit)),
+        scale(exp2_approximate((share - base) * unit)) {}
+  __device__ __forceinline__ float operator()(float before, float share) const {
+    return fmaf(scale, share, before * keep);
+  }
+};
+
+// Joins the shares of one unit and publishes what comes out: those of the warps from 0 on, then the
+// token's own row, of which `own` has the values. A warp keeps, for each of its kWarpHeads heads,
+// the base and the maximum (of scores times log2 e), the sum, and kPaddedHead accumulators. A split
+// is published relative to its maximum. The heads of the unit are divided into kGroups groups of
+// kWarpHeads: group g belongs to warps g, g + kGroups, … Of several rows of a sequence, all heads
+// of the first row come before those of the next; `heads` of them are kept, from head `before` of
+// the unit on.
+template <class S, int kGroups, class C, class OwnValue>
 __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out,
+                                            const OwnValue& own,
                                             int heads = HeadsOf<S>::kGroupHeads, int before = 0) {
   using H = HeadsOf<S>;
   constexpr int kShares = kConsumerWarps / kGroups;
@@ -283,26 +303,32 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
   };
   for (u32 e = c.tid; e < u32(heads * kHeadThreads); e += kConsumers) {
     const u32 head = e / kHeadThreads, dim = e % kHeadThreads * kDims;
-    float scale[kShares], top = kNoScore;
-#pragma unroll
-    for (int w = 0; w < kShares; ++w) {
-      scale[w] = c.shared.attention_max[w * kGroups * H::kWarpHeads + head];
-      top = fmaxf(top, scale[w]);
-    }
-    float sum = 0, value[kDims] = {};
-#pragma unroll
-    for (int w = 0; w < kShares; ++w) {
-      const u32 at = w * kGroups * H::kWarpHeads + head;
-      scale[w] = exp2_approximate(scale[w] - top);
-      sum = fmaf(scale[w], c.shared.attention_sum[at], sum);
-      const Dims of_warp =
-          *reinterpret_cast<const Dims*>(&c.shared.attention[at * H::kHeadStride + dim]);
-#pragma unroll
-      for (int i = 0; i < kDims; ++i) value[i] = fmaf(scale[w], of_warp.of[i], value[i]);
-    }
     const u32 of_unit = before + head;  // among the unit's heads
     const u32 row = kSequenceRows > 1 ? u.first_token() + of_unit / H::kGroupHeads : 0;
     const u32 in_group = kSequenceRows > 1 ? of_unit % H::kGroupHeads : head;
+    float base = kNoScore, sum = 0, value[kDims] = {}, largest = kNoScore;
+    const auto join_share = [&](float of, float weight, const Dims& values) {
+      const Joining joined(base, of);
+      base = joined.base;
+      sum = joined(sum, weight);
+#pragma unroll
+      for (int i = 0; i < kDims; ++i) value[i] = joined(value[i], values.of[i]);
+    };
+#pragma unroll
+    for (int w = 0; w < kShares; ++w) {
+      const u32 at = w * kGroups * H::kWarpHeads + head;
+      join_share(c.shared.attention_base[at], c.shared.attention_sum[at],
+                 *reinterpret_cast<const Dims*>(&c.shared.attention[at * H::kHeadStride + dim]));
+      if constexpr (S::kSplits > 1 && AMK_TENSOR_CORES)
+        largest = fmaxf(largest, c.shared.attention_max[at]);
+    }
+    if (u.owns((u.position + row) / kCacheRows)) {
+      Dims values;
+#pragma unroll
+      for (int i = 0; i < kDims; ++i) values.of[i] = own(row, dim + i);
+      join_share(c.shared.attention_own[head], 1, values);
+      largest = fmaxf(largest, c.shared.attention_own[head]);
+    }
     if constexpr (S::kSplits == 1) {
       const int token = u.sequence_token() + row;
       const int first = (u.head() * H::kGroupHeads + in_group) * H::kHeadDim + dim;
@@ -311,11 +337,15 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
       publish_dims<Element>(c, out, token * H::kQueryRows + first, value);
     } else {
       const int of_row = u.in_group() * kSequenceRows + row;
-      const int base = (of_row * H::kGroupHeads + in_group) * (H::kHeadDim + 2);
-      publish_dims<Fp32>(c, out, base + dim, value);
+      const int first = (of_row * H::kGroupHeads + in_group) * (H::kHeadDim + 2);
+      if constexpr (!AMK_TENSOR_CORES) largest = base;  // without them they do not differ
+      const float scale = exp2_approximate(base - largest);
+#pragma unroll
+      for (int i = 0; i < kDims; ++i) value[i] *= scale;
+      publish_dims<Fp32>(c, out, first + dim, value);
       if (dim == 0) {
-        publish<Fp32>(c, out, base + H::kHeadDim, sum > 0 ? top * kLn2 : -INFINITY);
-        publish<Fp32>(c, out, base + H::kHeadDim + 1, sum);
+        publish<Fp32>(c, out, first + H::kHeadDim, sum > 0 ? largest * kLn2 : -INFINITY);
+        publish<Fp32>(c, out, first + H::kHeadDim + 1, sum * scale);
       }
     }
   }

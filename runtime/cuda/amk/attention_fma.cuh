@@ -24,8 +24,8 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     lap(c, Did::kExchangeWait);
 
     PlainGroup<H> group(c, floats);
-    // This step's row starts the softmax of warp 0.
-    group.template begin<S>(u.owns_row() && c.warp == 0, floats + H::kUnitRow);
+    group.begin();
+    if (u.owns_row() && c.warp == 0) group.template score_own<S>(c, floats + H::kUnitRow);
     const int chunks = u.chunks();
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -45,7 +45,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     }
     consumer_barrier();
     lap(c, Did::kCompute);
-    merge_warps<S, 1>(c, u, out);
+    merge_warps<S, 1>(c, u, out, OwnValue<H>(floats + H::kUnitRow, c.lane));
     if (C::kWaits && appends(c, u, u.position / kCacheRows)) {
       u8* head = c.launch.cache + cache_of(u, cache_number(c, cache));
       put_row<H>(c, head, u.position, floats + H::kUnitRow);

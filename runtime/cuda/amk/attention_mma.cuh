@@ -1,12 +1,44 @@
-// Attention of one token of a sequence on tensor cores: a unit's cache rows, from the ring, and
-// after them the token's own. A warp owns whole blocks; with more than 8 query heads per kv head,
-// groups of 8 heads go to different warps, and with more than 64 each warp has two. Needs
-// schedule.h with AMK_TENSOR_CORES.
+// Attention of one token of a sequence on tensor cores: a unit's cache rows, from the ring, and the
+// token's own, which is a share of its own. A warp owns whole blocks; with more than 8 query heads
+// per kv head, groups of 8 heads go to different warps, and with more than 64 each warp has two.
+// Needs schedule.h with AMK_TENSOR_CORES.
 #pragma once
 
 #include "attention_rows_mma.cuh"
 
 namespace amk {
+
+// Scores of the first row of a block with the heads of a warp: of two heads in each of four lanes.
+template <class S, class H, int kGroups, class C>
+__device__ __forceinline__ void score_own(C& c, const HeadGroup<H> (&groups)[kGroups],
+                                          const u8* block, int first_head) {
+  constexpr int kFragments = HeadGroup<H>::kFragments;
+  float d[kGroups][2][4] = {};
+#pragma unroll
+  for (int f = 0; f < kFragments; f += kBatch) {
+    CacheFragment k[kBatch];
+    load_fragments(k, block + c.lane * kLaneBytes, f, kFragments);
+#pragma unroll
+    for (int i = 0; i < kBatch && f + i < kFragments; ++i) {
+      const uint4 keys = operand_of<Element>(k[i]);
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g) {
+        const uint2 q = groups[g].q[f + i];
+        Element::mma(d[g][i & 1], keys.x, keys.y, keys.z, keys.w, q.x, q.y);
+      }
+    }
+  }
+  const RowScales scales = row_scales<H>(block, 0);
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    const int pair = g * kMmaHeads + c.lane * 2;
+    if (c.lane >= 4 || pair >= H::kWarpHeads) continue;
+    float scores[4];
+    scores_of<S>(scores, d[g], scales, scales);
+    c.shared.attention_own[first_head + pair] = scores[0];
+    c.shared.attention_own[first_head + pair + 1] = scores[1];
+  }
+}
 
 template <class S, class C, class Heads, class Cache>
 __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page out, Cache cache) {
@@ -31,10 +63,8 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     const int group = c.warp % H::kWarpSets;
     const Turns turns{u, c.warp / H::kWarpSets};
 
-    // The cache's rows, a ring slot at a time, and after them this step's row, by the warp whose
-    // turn is next.
+    // The cache's rows, a ring slot at a time.
     const int chunks = u.chunks(), turn = turns.first_chunk();
-    const bool has_row = turns.has_row();
     u32 slot = c.slot, phase = c.phase;
     advance_slot(slot, phase, turn);
     // The first keys are in registers before the exchange is polled.
@@ -88,25 +118,17 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     }
 
 #pragma unroll 1
-    for (int chunk = turn; chunk < chunks || has_row; chunk += kTurns) {
-      const bool in_ring = chunk < chunks;
+    for (int chunk = turn; chunk < chunks; chunk += kTurns) {
       int b = turns.first_block(chunk);
       const u8* source = c.ring + slot * kSlotBytes + b * H::kCacheBlockBytes;
-      int rows = in_ring ? u.rows(chunk) - b * kCacheRows : 1;  // left from the block on
-      if (in_ring) {
-        wait_full(c, slot, phase);
-      } else {
-        source = row_block;
-        b = 0;
-        if constexpr (kQuantisedCache && H::kWarpSets == 1)
-          quantise_row<H>(row_block, 0, given, c.lane);
-      }
+      int rows = u.rows(chunk) - b * kCacheRows;  // left from the block on
+      wait_full(c, slot, phase);
 #pragma unroll 1
       for (; rows > 0 && b < Turns::kChunkBlocks;
            b += kBlockWarps, rows -= kBlockWarps * kCacheRows,
            source += kBlockWarps * H::kCacheBlockBytes) {
         const u8* at = source + c.lane * kLaneBytes;
-        const int hidden = S::kWindowRows > 0 && in_ring && chunk == 0 && b == 0 ? u.hidden() : 0;
+        const int hidden = S::kWindowRows > 0 && chunk == 0 && b == 0 ? u.hidden() : 0;
         float d[H::kWarpGroups][2][4] = {};
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {
@@ -132,8 +154,11 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
         if (!low) of_low = {0, 0};
         if (!high) of_high = {0, 0};
 #pragma unroll
-        for (int g = 0; g < H::kWarpGroups; ++g)
-          groups[g].template take<S>(d[g], seen, of_low, of_high);
+        for (int g = 0; g < H::kWarpGroups; ++g) {
+          float scores[4];
+          scores_of<S>(scores, d[g], of_low, of_high);
+          groups[g].take(scores, seen, of_low, of_high);
+        }
         // Rows of the values that a lane has.
         const LaneRows<H> mine_rows{source, (c.lane & 3) * 2, hidden, rows};
 #pragma unroll
@@ -154,18 +179,24 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
           }
         }
       }
-      if (!in_ring) break;
       release(c, slot, kTurns);
       advance_slot(slot, phase, kTurns);
     }
     advance_slot(c.slot, c.phase, chunks);
+    // This step's row is scored by the warp whose turn is next, and weighed as shares are joined.
+    if (turns.has_row()) {
+      if constexpr (kQuantisedCache && H::kWarpSets == 1)
+        quantise_row<H>(row_block, 0, given, c.lane);
+      score_own<S>(c, groups, row_block, group * H::kWarpHeads);
+    }
 
 #pragma unroll
     for (int g = 0; g < H::kWarpGroups; ++g)
-      groups[g].store(c, c.warp * H::kWarpHeads + g * kMmaHeads);
+      groups[g].template store<S>(c, c.warp * H::kWarpHeads + g * kMmaHeads);
     consumer_barrier();
     lap(c, Did::kCompute);
-    merge_warps<S, H::kWarpSets>(c, u, out);
+    const auto own_value = [=](int, int dim) { return whole_value<H>(row_block, 0, dim); };
+    merge_warps<S, H::kWarpSets>(c, u, out, own_value);
     // The row goes into the cache last: after every warp has finished reading the unit's rows, and
     // off the path to the next stage.
     if (C::kWaits && appends(c, u, u.position / kCacheRows)) {

@@ -1,7 +1,7 @@
 // Attention of several rows of a sequence on the ordinary floating-point units: consecutive ones,
 // all or some of which are a unit's. It takes its cache rows once for each of its tokens, and
-// computes what the token computes alone (docs/passes.md): its own row first, then blocks of rows
-// before it, of which those of the pass are in shared memory as the cache will have them. Needs
+// computes what the token computes alone (docs/passes.md): blocks of rows before its own, of which
+// those of the pass are in shared memory as the cache will have them, and its own row. Needs
 // schedule.h.
 #pragma once
 
@@ -64,8 +64,9 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     for (int i = 0; i < kUnitRows<S>; ++i) {
       const int token = u.first_token() + i, position = u.position + token;
       PlainGroup<H> group(c, floats + token * H::kTokenFloats);
-      // The token's own row starts the softmax of warp 0.
-      group.template begin<S>(u.owns(position / kCacheRows) && c.warp == 0, group.q + H::kUnitRow);
+      group.begin();
+      if (u.owns(position / kCacheRows) && c.warp == 0)
+        group.template score_own<S>(c, group.q + H::kUnitRow);
       // Takes a block if it is the warp's and the token sees any of its rows.
       auto take = [&](int block, int number, const u8* in_ring) {
         const int row = block * kCacheRows;
@@ -92,7 +93,8 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       if (u.owns(block)) take(block, u.number(block), own_rows);
       consumer_barrier();
       lap(c, Did::kCompute);
-      merge_warps<S, 1>(c, u, out, H::kGroupHeads, i * H::kGroupHeads);
+      merge_warps<S, 1>(c, u, out, OwnValue<H>(group.q + H::kUnitRow, c.lane), H::kGroupHeads,
+                        i * H::kGroupHeads);
       consumer_barrier();  // the results are free for the next token
       lap(c, Did::kSignal);
     }

@@ -2,7 +2,7 @@
 // are a unit's. A warp has heads of some tokens as columns of its products, and a unit takes its
 // cache rows once for each part of its columns. What a token computes is what it computes alone
 // (docs/passes.md): it sees the rows of the pass before its own in the block of their position, as
-// rows of the cache, and its own row last, on its own. Needs schedule.h with AMK_TENSOR_CORES.
+// rows of the cache, and its own row is a share of its own. Needs schedule.h with AMK_TENSOR_CORES.
 #pragma once
 
 #include "heads_mma.cuh"
@@ -23,30 +23,27 @@ struct SeenRows {
   __device__ __forceinline__ bool has(int row) const { return row >= first && row < end; }
 };
 
-// The two ways in which tokens see an image: rows before their own, and their own where it is the
-// first one of its block, by the warp that has the block; and their own after others, by the next
-// warp, as in a pass of one token.
-enum Sight { kOfBlock, kOwn, kSights };
-
 // The rows of a block before its own that a token at a row of it, or before or after it, sees.
 template <class S>
 __device__ __forceinline__ SeenRows rows_before(int row) {
   return {S::kWindowRows > 0 ? max(0, row + 1 - S::kWindowRows) : 0, min(row, kCacheRows)};
 }
-// The rows of an image that it sees.
-template <class S>
-__device__ __forceinline__ SeenRows seen_rows(int sight, int row) {
-  if (sight == kOfBlock) return row == 0 ? SeenRows{0, 1} : rows_before<S>(row);
-  return row > 0 && row < kCacheRows ? SeenRows{row, row + 1} : SeenRows{0, 0};
-}
+
+// The scores that the heads of a group have with their tokens' own rows. A lane has those of its
+// two heads where it has the row.
+struct OwnScores {
+  float of[2];
+  u32 found = 0;  // a bit for each
+};
 
 // Multiplies a block with some heads of a warp. columns[g] are the rows that the two heads of group
-// g that a lane has see; of the values, rows from `first` on and below `end` are looked at. A row
-// that is taken `alone` counts as the first one of a block, as in a pass of one token.
+// g that a lane has see: the row at the end is the token's own, if it is in the block. Of the
+// values, rows from `first` on and below `end` are looked at.
 template <class S, class H, int kGroups>
 __device__ __forceinline__ void attend_block(HeadGroup<H> (&groups)[kGroups], const u8* block,
-                                             const SeenRows (&columns)[kGroups][2], int first,
-                                             int end, int lane, bool alone) {
+                                             const SeenRows (&columns)[kGroups][2],
+                                             OwnScores (&own)[kGroups], int first, int end,
+                                             int lane) {
   constexpr int kFragments = HeadGroup<H>::kFragments;
   const u8* at = block + lane * kLaneBytes;
   CacheFragment fragments[kBatch];
@@ -72,7 +69,15 @@ __device__ __forceinline__ void attend_block(HeadGroup<H> (&groups)[kGroups], co
   for (int g = 0; g < kGroups; ++g) {
     const SeenRows(&of)[2] = columns[g];
     const Seen seen{of[0].has(row), of[1].has(row), of[0].has(row + 8), of[1].has(row + 8)};
-    groups[g].template take<S>(d[g], seen, of_low, of_high, alone, lane);
+    float scores[4];
+    scores_of<S>(scores, d[g], of_low, of_high);
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      if (row != of[k].end && row + 8 != of[k].end) continue;
+      own[g].of[k] = row == of[k].end ? scores[k] : scores[k + 2];
+      own[g].found |= 1u << k;
+    }
+    groups[g].take(scores, seen, of_low, of_high);
   }
   const LaneRows<H> rows{block, (lane & 3) * 2, first, end};
 #pragma unroll
@@ -219,6 +224,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     for (int part = 0; part < kUnitPasses<S>; ++part) {
       const int first_column = part * H::kPartColumns;
       HeadGroup<H> groups[kPartGroups];
+      OwnScores own_scores[kPartGroups];
       int row_of[kPartGroups][2];  // of the lane's two columns, in the first image
 #pragma unroll
       for (int g = 0; g < kPartGroups; ++g) {
@@ -244,7 +250,6 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       while (true) {
         SeenRows columns[kPartGroups][2];
         int first, end = kCacheRows;
-        bool alone = false;
         const u8* seen = block;
         if (chunk < chunks) {
           if (!open) {
@@ -272,7 +277,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
             for (int k = 0; k < 2; ++k) {
               if (S::kWindowRows > 0) columns[g][k] = rows_before<S>(image + row_of[g][k]);
               else columns[g][k] = {0, kCacheRows};
-              if (row_of[g][k] < 0) columns[g][k] = {0, 0};
+              if (row_of[g][k] < 0) columns[g][k] = {0, -1};
             }
           }
           first = rows_before<S>(image + own).first;
@@ -280,30 +285,25 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
           rows -= kBlockWarps * kCacheRows;
           block += kBlockWarps * H::kCacheBlockBytes;
         } else {
-          if (look == kSights * kImages) break;
+          if (look == kImages) break;
           if (look == 0 && part == 0) consumer_barrier();  // the first image has its cache rows
-          const int sight = look / kImages, image = look % kImages, of_cache = first_block + image;
-          ++look;
-          const int number = u.number(of_cache) + (sight == kOwn);
+          const int image = look++, of_cache = first_block + image;
           const int first_row = own - image * kCacheRows;  // of the unit
           end = min(first_row + kUnitRows<S>, kCacheRows);
-          if (!u.owns(of_cache) || number % kBlockWarps != turns.warp || end <= 0) continue;
-          bool any = false;
+          if (!u.owns(of_cache) || u.number(of_cache) % kBlockWarps != turns.warp || end <= 0)
+            continue;
 #pragma unroll
           for (int g = 0; g < kPartGroups; ++g) {
 #pragma unroll
             for (int k = 0; k < 2; ++k) {
-              const int row = row_of[g][k] - image * kCacheRows;
-              columns[g][k] = row_of[g][k] < 0 ? SeenRows{0, 0} : seen_rows<S>(sight, row);
-              any |= columns[g][k].first < columns[g][k].end;
+              columns[g][k] = row_of[g][k] < 0 ? SeenRows{0, -1}
+                                               : rows_before<S>(row_of[g][k] - image * kCacheRows);
             }
           }
-          if (!warp_any(any)) continue;
-          alone = sight == kOwn;
-          first = alone ? max(0, first_row) : rows_before<S>(first_row).first;
+          first = rows_before<S>(first_row).first;
           seen = images + image * H::kCacheBlockBytes;
         }
-        attend_block<S>(groups, seen, columns, first, end, c.lane, alone);
+        attend_block<S>(groups, seen, columns, own_scores, first, end, c.lane);
       }
       advance_slot(c.slot, c.phase, chunks);
 
@@ -311,11 +311,18 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       for (int g = 0; g < kPartGroups; ++g) {
         const int first = first_column + g * kSetHeads;
         if (first >= kColumns) break;  // of the last part
-        groups[g].store(c, c.warp * H::kWarpHeads);
+        groups[g].template store<S>(c, c.warp * H::kWarpHeads);
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          if (own_scores[g].found >> k & 1)
+            c.shared.attention_own[set * kMmaHeads + (c.lane & 3) * 2 + k] = own_scores[g].of[k];
+        }
         consumer_barrier();
         lap(c, Did::kCompute);
-        merge_warps<S, H::kWarpSets>(c, u, out, min(kColumns - first, kSetHeads),
-                                              first);
+        const auto own_value = [&](int row, int dim) {
+          return whole_value<H>(images, cached + row, dim);
+        };
+        merge_warps<S, H::kWarpSets>(c, u, out, own_value, min(kColumns - first, kSetHeads), first);
         consumer_barrier();
       }
     }

@@ -151,6 +151,20 @@ __device__ __forceinline__ float value_of(CacheElement::Bits bits, float scale) 
   return kScalesValues ? rounded<Element>(rounded<Element>(64 * scale) * (v / 64)) : v;
 }
 
+// An element of a row of values whose weight is not rounded.
+__device__ __forceinline__ float whole_value(CacheElement::Bits bits, float scale) {
+  const float v = CacheElement::to_float(bits);
+  return kQuantisedCache ? v * scale : v;
+}
+
+// The same of a row of a head, or of blocks in a row.
+template <class H>
+__device__ __forceinline__ float whole_value(const u8* head, int row, int dim) {
+  const auto* at =
+      reinterpret_cast<const CacheElement::Bits*>(head + cache_offset<H>(row, dim, true));
+  return whole_value(*at, row_scales<H>(head, row).v);
+}
+
 // What a lane has of a fragment of values, as an operand: `low` are the scales of its first two
 // rows as value_of takes them, and `high` those of the rows that are 8 further.
 __device__ __forceinline__ uint4 scaled_operand_of(uint2 fragment, u32 low, u32 high) {

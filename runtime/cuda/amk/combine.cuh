@@ -1,16 +1,16 @@
 // Owners combine the splits of long-context attention: a unit is kWidth elements of one head of a
-// token, of every split each, weighted by the splits' maxima and sums. Partials travel in
-// fp32; the order of the sum is fixed. Needs schedule.h.
+// token, of every split each. Splits travel in fp32, and are shares that join in their order. Needs
+// schedule.h.
 #pragma once
 
 #include "attention.cuh"
 
 namespace amk {
 
-// Lanes of a warp that share the splits of an element: a power of two. With more splits than lanes
-// in a warp, lane i has splits i, i + 32, i + 64 and so on.
+// Lanes of a warp that poll the splits of an element: a power of two, and as few as have registers
+// for eight splits each.
 __host__ __device__ constexpr int lanes_for(int splits) {
-  return splits <= 1 ? 1 : splits > 16 ? 32 : 2 * lanes_for((splits + 1) / 2);
+  return splits <= 8 ? 1 : splits > 128 ? 32 : 2 * lanes_for((splits + 1) / 2);
 }
 
 // A poll of kCount pairs of fp32 words: the i-th pair is index_of(i) words after the first of a
@@ -69,7 +69,7 @@ template <class S, class C>
 __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
   using H = HeadsOf<S>;
   constexpr int kLanes = lanes_for(S::kSplits);  // lanes of a warp that share elements
-  constexpr int kOfLane = ceil_div(S::kSplits, kLanes);  // splits that a lane adds up on its own
+  constexpr int kOfLane = ceil_div(S::kSplits, kLanes);  // splits in a row that a lane has
   constexpr int kParallel = kConsumers / kLanes;
   constexpr int kAtOnce = elements_at_once<S>(kParallel, kOfLane);
   constexpr int kPairs = kAtOnce / 2 + 1;  // of a split
@@ -87,10 +87,10 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     const int token = kTokens > 1 ? element / H::kQueryRows : 0;
     const int head = element / H::kHeadDim - token * H::kHeads, dim = element % H::kHeadDim;
     const int kv_head = head / H::kGroupHeads, in_group = head % H::kGroupHeads;
-    auto has = [&](int s) { return e < elements && lane + s * kLanes < S::kSplits; };
+    auto has = [&](int s) { return e < elements && lane * kOfLane + s < S::kSplits; };
     // Of the lane's s-th split.
     auto at = [&](int s) {
-      const int split = lane + s * kLanes;
+      const int split = lane * kOfLane + s;
       const int of_sequence =
           kSequences > 1 ? sequence_of(token) * H::kKVHeads + kv_head : kv_head;
       const int row_of_head = of_sequence * S::kSplits + split;
@@ -108,33 +108,43 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     poll_all(c, partial);
     warp_sync();
     lap(c, Did::kExchangeWait);
-    float top = has(0) ? partial.value(0) : -INFINITY;
+    // A lane joins its splits after those of the lanes before it: of the scores first, on which
+    // everything else depends.
+    float before = kNoScore, own = kNoScore;
 #pragma unroll
-    for (int s = 1; s < kOfLane; ++s)
-      if (has(s)) top = fmaxf(top, partial.value(2 * s * kPairs));
+    for (int s = 0; s < kOfLane; ++s)
+      if (has(s)) own = fmaxf(own, partial.value(2 * s * kPairs));
 #pragma unroll
-    for (int offset = 1; offset < kLanes; offset <<= 1)
-      top = fmaxf(top, shuffle_xor(top, offset));
-    float sum = 0, values[kAtOnce];
+    for (int from = 0; from + 1 < kLanes; ++from) {
+      const float other = shuffle(own, c.lane - lane + from);
+      if (from < lane) before = fmaxf(before, other);
+    }
+    float keep[kOfLane], scale[kOfLane];
 #pragma unroll
     for (int s = 0; s < kOfLane; ++s) {
-      const int first = 2 * s * kPairs;
-      const float max = has(s) ? partial.value(first) : -INFINITY, own = partial.value(first + 1);
-      const float scale = own > 0 ? exp2f((max - top) * kLog2e) : 0.0f;
-      sum = s == 0 ? scale * own : sum + scale * own;
+      const Joining joined(before, has(s) ? partial.value(2 * s * kPairs) : kNoScore, kLog2e);
+      before = joined.base;
+      keep[s] = joined.keep;
+      scale[s] = has(s) ? joined.scale : 0.0f;
+    }
+    float sum = 0, values[kAtOnce] = {};
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const float scaled = scale * partial.value(first + 2 + i);
-        values[i] = s == 0 ? scaled : values[i] + scaled;
+    for (int turn = 0; turn < kLanes; ++turn) {
+#pragma unroll
+      for (int s = 0; s < kOfLane; ++s) {
+        const int first = 2 * s * kPairs;
+        sum = fmaf(scale[s], partial.value(first + 1), sum * keep[s]);
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i)
+          values[i] = fmaf(scale[s], partial.value(first + 2 + i), values[i] * keep[s]);
+      }
+      if constexpr (kLanes > 1) {
+        sum = shuffle(sum, c.lane - lane + turn);
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) values[i] = shuffle(values[i], c.lane - lane + turn);
       }
     }
-#pragma unroll
-    for (int offset = 1; offset < kLanes; offset <<= 1) {
-      sum += shuffle_xor(sum, offset);
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) values[i] += shuffle_xor(values[i], offset);
-    }
-    // Every lane has all sums by now: they divide the words.
+    // Every lane has all sums by now: lanes divide the words among themselves.
 #pragma unroll
     for (int first = 0; first < kAtOnce; first += kLanes) {
       const int of_lane = first + lane;

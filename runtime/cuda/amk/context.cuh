@@ -101,8 +101,10 @@ struct Scratch {
     struct {
       alignas(16) u8 unit_before[kUnitScratch];
       alignas(16) float attention[kAttentionScratch];
+      float attention_base[kConsumerWarps * kAttentionHeads];  // what sums are relative to
       float attention_max[kConsumerWarps * kAttentionHeads];
       float attention_sum[kConsumerWarps * kAttentionHeads];
+      float attention_own[kConsumerWarps * kAttentionHeads];  // scores of the tokens' own rows
     };
   };
 #else
@@ -119,8 +121,10 @@ struct Scratch {
   union {
     struct {
       alignas(16) float attention[kAttentionScratch];
+      float attention_base[kConsumerWarps * kAttentionHeads];  // what sums are relative to
       float attention_max[kConsumerWarps * kAttentionHeads];
       float attention_sum[kConsumerWarps * kAttentionHeads];
+      float attention_own[kConsumerWarps * kAttentionHeads];  // scores of the tokens' own rows
       // what an attention unit has read of the exchange, with tensor cores
       alignas(16) u8 unit[kUnitScratch];
     };

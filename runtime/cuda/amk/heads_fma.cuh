@@ -22,6 +22,23 @@ struct BlockRows {
   __device__ __forceinline__ RowScales scales(int row) const { return row_scales<H>(block, row); }
 };
 
+// The values of a token's own row, as it is published: what later steps will read from the cache.
+// All lanes of a warp make one.
+template <class H>
+struct OwnValue {
+  const float* row;  // k and then v
+  RowQuantiser values{0};
+
+  __device__ __forceinline__ OwnValue(const float* row, int lane) : row(row) {
+    if (kQuantisedCache) values = quantiser_of<H>(row + H::kHeadDim, lane);
+  }
+  __device__ __forceinline__ float operator()(int, int dim) const {
+    const float v = row[H::kHeadDim + dim];
+    if constexpr (kQuantisedCache) return whole_value(values(v), values.scale);
+    else return v;
+  }
+};
+
 // The heads of a warp: of each the largest score, the sum of the weights, and what they weigh.
 template <class H>
 struct PlainGroup {
@@ -34,37 +51,33 @@ struct PlainGroup {
   template <class C>
   __device__ __forceinline__ PlainGroup(C& c, const float* queries)
       : q(queries),
-        top(&c.shared.attention_max[c.warp * H::kWarpHeads]),
+        top(&c.shared.attention_base[c.warp * H::kWarpHeads]),
         total(&c.shared.attention_sum[c.warp * H::kWarpHeads]),
         acc(c.shared.attention + c.warp * H::kWarpHeads * H::kHeadStride),
         lane(c.lane) {}
 
-  // Begins with a token's own row, k and then v as they are published, or with nothing.
-  template <class S>
-  __device__ __forceinline__ void begin(bool with_row, const float* row) {
-    const float* own_v = row + H::kHeadDim;
-    RowQuantiser keys(0), values(0);
-    if (kQuantisedCache && with_row) {
-      keys = quantiser_of<H>(row, lane);
-      values = quantiser_of<H>(own_v, lane);
-    }
+  __device__ __forceinline__ void begin() {
     for (int h = 0; h < H::kGroupHeads; ++h) {
-      float score = 0;
-      if (with_row) {
-        for (int d = lane; d < H::kHeadDim; d += 32)
-          score = fmaf(q[h * H::kHeadDim + d], own_key(row[d], keys), score);
-#pragma unroll
-        for (int offset = 16; offset; offset >>= 1) score += shuffle_xor(score, offset);
-        if (kQuantisedCache) score *= keys.scale;
-      }
-      for (int d = lane; d < H::kHeadDim; d += 32)
-        acc[h * H::kHeadStride + d] = with_row ? own_value(own_v[d], values) : 0.0f;
-      if (lane == 0) {
-        top[h] = with_row ? scaled_score<S>(score) : kNoScore;
-        total[h] = with_row ? 1.0f : 0.0f;
-      }
+      for (int d = lane; d < H::kHeadDim; d += 32) acc[h * H::kHeadStride + d] = 0;
+      if (lane == 0) top[h] = kNoScore, total[h] = 0;
     }
     warp_sync();
+  }
+
+  // Scores of the token's own row, k as it is published.
+  template <class S, class C>
+  __device__ __forceinline__ void score_own(C& c, const float* row) {
+    RowQuantiser keys(0);
+    if (kQuantisedCache) keys = quantiser_of<H>(row, lane);
+    for (int h = 0; h < H::kGroupHeads; ++h) {
+      float score = 0;
+      for (int d = lane; d < H::kHeadDim; d += 32)
+        score = fmaf(q[h * H::kHeadDim + d], own_key(row[d], keys), score);
+#pragma unroll
+      for (int offset = 16; offset; offset >>= 1) score += shuffle_xor(score, offset);
+      if (kQuantisedCache) score *= keys.scale;
+      if (lane == 0) c.shared.attention_own[h] = scaled_score<S>(score);
+    }
   }
 
   // Takes a block, of which rows from `first` on and below `end` are seen: one at least.

@@ -95,6 +95,22 @@ struct LaneRows {
   }
 };
 
+// How far a score may exceed the one that sums are relative to (in powers of two): a probability is
+// 2^8 at most, which no type is too narrow for.
+constexpr float kSlack = 8;
+
+// Scores of a block, from two chains of products: of rows low and high, with two heads each.
+template <class S>
+__device__ __forceinline__ void scores_of(float (&scores)[4], const float (&d)[2][4],
+                                          const RowScales& of_low, const RowScales& of_high) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float product = d[0][i] + d[1][i];
+    const float scale = i < 2 ? of_low.k : of_high.k;
+    scores[i] = scaled_score<S>(kQuantisedCache ? product * scale : product);
+  }
+}
+
 // Whether the two heads of a lane see its rows of a block, row lane / 4 and the one 8 further.
 struct Seen {
   bool low0, low1, high0, high1;
@@ -106,7 +122,8 @@ struct HeadGroup {
   static constexpr int kFragments = H::kPaddedHead / 16;
   uint2 q[kFragments];
   float o[kFragments][4] = {};
-  float max0 = kNoScore, max1 = kNoScore, sum0 = 0, sum1 = 0;
+  float base0 = kNoScore, base1 = kNoScore, sum0 = 0, sum1 = 0;
+  float max0 = kNoScore, max1 = kNoScore;  // of the lane's rows
   u32 p[2];  // probabilities of the block, of its rows up to 8 and from there on
 
   // Heads from `first_head` on, of `heads`.
@@ -122,69 +139,30 @@ struct HeadGroup {
 
   // Starts over with the same queries.
   __device__ __forceinline__ void forget() {
-    max0 = max1 = kNoScore;
+    base0 = base1 = max0 = max1 = kNoScore;
     sum0 = sum1 = 0;
 #pragma unroll
     for (int f = 0; f < kFragments; ++f) o[f][0] = o[f][1] = o[f][2] = o[f][3] = 0;
   }
 
-  // Takes the products of a block: d of two rows, low and high, of which those that are not seen
-  // have no score. With several rows a head may see none of them, and may have seen none before.
-  // A row `alone` counts as the first one of the block, wherever it lies.
-  template <class S>
-  __device__ __forceinline__ void take(const float (&d)[2][4], const Seen& seen,
-                                       const RowScales& of_low, const RowScales& of_high,
-                                       bool alone = false, int lane = 0) {
-    const auto score = [&d](int i, const RowScales& scales) {
-      const float product = d[0][i] + d[1][i];
-      return scaled_score<S>(kQuantisedCache ? product * scales.k : product);
-    };
-    const float s0 = seen.low0 ? score(0, of_low) : kNoScore;
-    const float s1 = seen.low1 ? score(1, of_low) : kNoScore;
-    const float s2 = seen.high0 ? score(2, of_high) : kNoScore;
-    const float s3 = seen.high1 ? score(3, of_high) : kNoScore;
-    float top0 = fmaxf(s0, s2), top1 = fmaxf(s1, s3);
+  // Sums are relative to a score, the base, which no later one has exceeded by more than kSlack. A
+  // block that has a larger one makes the largest of its own the base.
+  __device__ __forceinline__ void raise(float top0, float top1) {
+    const bool rises = top0 > base0 + kSlack | top1 > base1 + kSlack;
+    if (!warp_any(rises)) return;
 #pragma unroll
     for (int offset = 4; offset < 32; offset <<= 1) {
       top0 = fmaxf(top0, shuffle_xor(top0, offset));
       top1 = fmaxf(top1, shuffle_xor(top1, offset));
     }
-    top0 = fmaxf(top0, max0);
-    top1 = fmaxf(top1, max1);
-    const float keep0 = exp2_approximate(max0 - top0), keep1 = exp2_approximate(max1 - top1);
-    // Not before the first scores, when o is 0; one head of the pair may have some when the
+    if (!(top0 > base0 + kSlack)) top0 = base0;
+    if (!(top1 > base1 + kSlack)) top1 = base1;
+    // Not before the first scores, when sums are 0; one head of the pair may have some when the
     // other has none that is finite.
-    const bool rises0 = max0 > kNoScore & top0 > max0, rises1 = max1 > kNoScore & top1 > max1;
-    const bool rescale = warp_any(rises0 | rises1);
-    max0 = top0;
-    max1 = top1;
-    // Far below any score is 0 after exp2, so that rows that are not seen need no mask here.
-    const auto probability = [](float difference, bool is_seen) {
-      return !kMayMissAll || is_seen ? exp2_approximate(difference) : 0.0f;
-    };
-    const float p0 = probability(s0 - top0, seen.low0), p1 = probability(s1 - top1, seen.low1);
-    const float p2 = probability(s2 - top0, seen.high0), p3 = probability(s3 - top1, seen.high1);
-    float of_rows[4] = {p0, p1, p2, p3};
-    if (kMayMissAll && alone) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float only = of_rows[i] + of_rows[i + 2];
-#pragma unroll
-        for (int offset = 4; offset < 32; offset <<= 1)
-          only += shuffle_xor(only, offset);
-        of_rows[i] = lane < 4 ? only : 0.0f;
-        of_rows[i + 2] = 0;
-      }
-    }
-    sum0 = fmaf(sum0, keep0, of_rows[0]) + of_rows[2];
-    sum1 = fmaf(sum1, keep1, of_rows[1]) + of_rows[3];
-    // A head that does not see a row does not see its scale, which need not be finite.
-    const auto weigh = [](float of_row, bool is_seen, const RowScales& scales) {
-      return !kMayMissAll || is_seen ? weighed(of_row, scales) : 0.0f;
-    };
-    p[0] = transpose8x8(pack2(weigh(p0, seen.low0, of_low), weigh(p1, seen.low1, of_low)));
-    p[1] = transpose8x8(pack2(weigh(p2, seen.high0, of_high), weigh(p3, seen.high1, of_high)));
-    if (rescale) {
+    if (warp_any(base0 > kNoScore & top0 > base0 | base1 > kNoScore & top1 > base1)) {
+      const float keep0 = exp2_approximate(base0 - top0), keep1 = exp2_approximate(base1 - top1);
+      sum0 *= keep0;
+      sum1 *= keep1;
 #pragma unroll
       for (int f = 0; f < kFragments; ++f) {
         o[f][0] *= keep0;
@@ -193,17 +171,57 @@ struct HeadGroup {
         o[f][3] *= keep1;
       }
     }
+    base0 = top0;
+    base1 = top1;
   }
 
-  // Stores the results of its heads: `first` is the first of them among all that warps keep.
-  template <class C>
-  __device__ __forceinline__ void store(C& c, int first) {
-    const int pair = (c.lane & 3) * 2;
+  // Takes the scores of a block: of two rows, low and high, of which those that are not seen count
+  // as kNoScore. With several rows a head may see none of them, and may have seen none before.
+  __device__ __forceinline__ void take(const float (&score)[4], const Seen& seen,
+                                       const RowScales& of_low, const RowScales& of_high) {
+    const float s0 = seen.low0 ? score[0] : kNoScore;
+    const float s1 = seen.low1 ? score[1] : kNoScore;
+    const float s2 = seen.high0 ? score[2] : kNoScore;
+    const float s3 = seen.high1 ? score[3] : kNoScore;
+    const float top0 = fmaxf(s0, s2), top1 = fmaxf(s1, s3);
+    max0 = fmaxf(max0, top0);
+    max1 = fmaxf(max1, top1);
+    raise(top0, top1);
+    // Far below any score is 0 after exp2, so that rows that are not seen need no mask here.
+    const auto probability = [](float difference, bool is_seen) {
+      return !kMayMissAll || is_seen ? exp2_approximate(difference) : 0.0f;
+    };
+    const float p0 = probability(s0 - base0, seen.low0), p1 = probability(s1 - base1, seen.low1);
+    const float p2 = probability(s2 - base0, seen.high0), p3 = probability(s3 - base1, seen.high1);
+    sum0 = sum0 + p0 + p2;
+    sum1 = sum1 + p1 + p3;
+    // A head that does not see a row does not see its scale, which need not be finite.
+    const auto weigh = [](float of_row, bool is_seen, const RowScales& scales) {
+      return !kMayMissAll || is_seen ? weighed(of_row, scales) : 0.0f;
+    };
+    p[0] = transpose8x8(pack2(weigh(p0, seen.low0, of_low), weigh(p1, seen.low1, of_low)));
+    p[1] = transpose8x8(pack2(weigh(p2, seen.high0, of_high), weigh(p3, seen.high1, of_high)));
+  }
+
+  // Joins the sums of all lanes, and where the largest score is published, those too.
+  template <bool kMax>
+  __device__ __forceinline__ void join_lanes() {
 #pragma unroll
     for (int offset = 4; offset < 32; offset <<= 1) {
       sum0 += shuffle_xor(sum0, offset);
       sum1 += shuffle_xor(sum1, offset);
+      if constexpr (kMax) {
+        max0 = fmaxf(max0, shuffle_xor(max0, offset));
+        max1 = fmaxf(max1, shuffle_xor(max1, offset));
+      }
     }
+  }
+
+  // Stores the results of its heads: `first` is the first of them among all that warps keep.
+  template <class S, class C>
+  __device__ __forceinline__ void store(C& c, int first) {
+    const int pair = (c.lane & 3) * 2;
+    join_lanes<(S::kSplits > 1)>();
     if (H::kWarpHeads < kMmaHeads && pair >= H::kWarpHeads) return;
     float* mine_out = c.shared.attention + (first + pair) * H::kHeadStride;
 #pragma unroll
@@ -215,6 +233,8 @@ struct HeadGroup {
       mine_out[H::kHeadStride + dim + 8] = o[f][3];
     }
     if (c.lane < 4) {
+      c.shared.attention_base[first + pair] = base0;
+      c.shared.attention_base[first + pair + 1] = base1;
       c.shared.attention_max[first + pair] = max0;
       c.shared.attention_max[first + pair + 1] = max1;
       c.shared.attention_sum[first + pair] = sum0;

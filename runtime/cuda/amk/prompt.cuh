@@ -20,7 +20,14 @@ constexpr int kPromptTokens = AMK_PROMPT_TOKENS;  // of a pass at most
 static_assert(kPromptTokens % kTokenTile == 0, "whole tiles");
 
 // Workspace in global memory; the host knows only its size. A word of a step's page is half value
-// and half epoch. Here pages hold values alone, and so take half the bytes for each token.
+// and half epoch. Here pages hold values alone, and so take half the bytes for each token. Those
+// that a step has alone, as of splits of attention (prompt_attention.cuh), have no place.
+__host__ __device__ constexpr u64 prompt_page(u32 offset) {
+  u64 at = offset;
+  for (const Page& page : kStepPages)
+    if (page.offset < offset) at -= u64(page.bytes) * page.copies;
+  return at / 2;
+}
 struct PromptPlaces {
   u64 inverse, rotation, residual, operand, pages, end;
 };
@@ -32,7 +39,7 @@ constexpr PromptPlaces prompt_places(int operand_columns) {
   p.residual = next(p.rotation, u64(kAngleTables) * kPromptTokens * kHeadDim * 4);
   p.operand = next(p.residual, u64(kPromptTokens) * kHidden * 4);
   p.pages = next(p.operand, u64(kPromptTokens) * operand_columns * 2);
-  p.end = next(p.pages, u64(kPromptTokens) * (kExchangeBytes / 2));
+  p.end = next(p.pages, kPromptTokens * prompt_page(kExchangeBytes));
   return p;
 }
 constexpr PromptPlaces kPromptPlaces = prompt_places(kPromptColumns);
@@ -66,6 +73,11 @@ struct Prompt : Recorder<false> {
   int matrix = 0;  // read next
   u32 norms = 0;
   Branch due = {};
+  // What attention to several splits has come to, a row for each token.
+  struct {
+    const u16* values;
+    int stride;
+  } attended = {};
 
   static constexpr Mode kMode_ = Mode::kDecode;
   static constexpr bool kWaits = true;
@@ -101,7 +113,7 @@ struct Prompt : Recorder<false> {
   template <class E>
   __device__ __forceinline__ typename E::Bits* values(const Page page) const {
     return reinterpret_cast<typename E::Bits*>(launch.exchange + kPromptPlaces.pages +
-                                               u64(page.offset / 2) * kPromptTokens);
+                                               prompt_page(page.offset) * kPromptTokens);
   }
   // The matrix of the stage, which calls this once.
   __device__ __forceinline__ const u8* next_matrix() {

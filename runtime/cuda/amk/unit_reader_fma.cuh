@@ -29,14 +29,9 @@ __device__ __forceinline__ RowQuantiser quantiser_of(const float* row, int lane)
   return RowQuantiser(largest_of_warp(own));
 }
 
-// An element of this step's k, as it is multiplied, and of v, as it is weighted with 1: what later
-// steps will read from the cache.
+// An element of this step's k, as it is multiplied: what later steps will read from the cache.
 __device__ __forceinline__ float own_key(float k, const RowQuantiser& quantise) {
   return kQuantisedCache ? Int8::to_float(quantise(k)) : k;
-}
-__device__ __forceinline__ float own_value(float v, const RowQuantiser& quantise) {
-  if constexpr (!kQuantisedCache) return v;
-  else return weighed(1.0f, {1, quantise.scale}) * value_of(quantise(v), quantise.scale);
 }
 
 // Puts k and v, floats that are one after the other, where a head or a block has a row. A block

@@ -23,6 +23,8 @@ constexpr int kPromptColumns = most_columns({
     kOperandColumns<Hidden>,
     kOperandColumns<LmHead>,
 });
+// Pages that a step has alone, the first of them of no bytes.
+__device__ constexpr Page kStepPages[] = {{}, kXchg3, kXchg4};
 
 }  // namespace amk
 
@@ -34,7 +36,7 @@ namespace amk {
 template <>
 constexpr bool kOffers<LmHead> = true;
 
-static_assert(kPromptPlaces.end == 1633280, "the memory that a build says it takes");
+static_assert(kPromptPlaces.end == 977920, "the memory that a build says it takes");
 
 __device__ __forceinline__ void read_prompt(const Launch& launch) {
   if (thread_index() == 0) {

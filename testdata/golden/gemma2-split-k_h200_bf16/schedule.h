@@ -221,6 +221,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 36;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 2432 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 192;  // activations, without tensor cores
-constexpr int kScratchBytes = AMK_TENSOR_CORES ? 24080 : 22416;  // without residual and ring
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 24336 : 22672;  // without residual and ring
 
 }  // namespace amk

@@ -26,6 +26,8 @@ constexpr int kPromptColumns = most_columns({
     kOperandColumns<Hidden>,
     kOperandColumns<LmHead>,
 });
+// Pages that a step has alone, the first of them of no bytes.
+__device__ constexpr Page kStepPages[] = {{}, kXchg10, kXchg11};
 
 }  // namespace amk
 
@@ -37,7 +39,7 @@ namespace amk {
 template <>
 constexpr bool kOffers<LmHead> = true;
 
-static_assert(kPromptPlaces.end == 2681856, "the memory that a build says it takes");
+static_assert(kPromptPlaces.end == 2026496, "the memory that a build says it takes");
 
 __device__ __forceinline__ void read_prompt(const Launch& launch) {
   if (thread_index() == 0) {

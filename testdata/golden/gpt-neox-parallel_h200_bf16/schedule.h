@@ -203,6 +203,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 1088 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 96;  // activations, without tensor cores
-constexpr int kScratchBytes = AMK_TENSOR_CORES ? 19216 : 17808;  // without residual and ring
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 19344 : 17872;  // without residual and ring
 
 }  // namespace amk

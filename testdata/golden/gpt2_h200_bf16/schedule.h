@@ -204,6 +204,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 36;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 2144 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 512;  // activations, without tensor cores
-constexpr int kScratchBytes = AMK_TENSOR_CORES ? 21360 : 20048;  // without residual and ring
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 21488 : 20112;  // without residual and ring
 
 }  // namespace amk

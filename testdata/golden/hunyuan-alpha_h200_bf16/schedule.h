@@ -205,6 +205,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 36;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 2240 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 96;  // activations, without tensor cores
-constexpr int kScratchBytes = AMK_TENSOR_CORES ? 21408 : 19552;  // without residual and ring
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 21536 : 19680;  // without residual and ring
 
 }  // namespace amk

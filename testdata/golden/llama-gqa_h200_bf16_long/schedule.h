@@ -244,6 +244,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 1152 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 192;  // activations, without tensor cores
-constexpr int kScratchBytes = AMK_TENSOR_CORES ? 19280 : 18896;  // without residual and ring
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 19408 : 19024;  // without residual and ring
 
 }  // namespace amk

@@ -196,6 +196,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded 
 constexpr int kUnitScratch = 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = 224;  // activations, without tensor cores
-constexpr int kScratchBytes = 19696;  // without residual and ring
+constexpr int kScratchBytes = 19888;  // without residual and ring
 
 }  // namespace amk

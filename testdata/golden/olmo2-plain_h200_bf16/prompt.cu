@@ -25,6 +25,8 @@ constexpr int kPromptColumns = most_columns({
     kOperandColumns<Hidden>,
     kOperandColumns<LmHead>,
 });
+// Pages that a step has alone, the first of them of no bytes.
+__device__ constexpr Page kStepPages[] = {{}, kXchg8, kXchg9};
 
 }  // namespace amk
 
@@ -36,7 +38,7 @@ namespace amk {
 template <>
 constexpr bool kOffers<LmHead> = true;
 
-static_assert(kPromptPlaces.end == 1960960, "the memory that a build says it takes");
+static_assert(kPromptPlaces.end == 1305600, "the memory that a build says it takes");
 
 __device__ __forceinline__ void read_prompt(const Launch& launch) {
   if (thread_index() == 0) {

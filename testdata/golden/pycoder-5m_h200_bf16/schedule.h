@@ -238,6 +238,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 68;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 4416 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 704;  // activations, without tensor cores
-constexpr int kScratchBytes = AMK_TENSOR_CORES ? 25808 : 24208;  // without residual and ring
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 25936 : 24336;  // without residual and ring
 
 }  // namespace amk

@@ -260,6 +260,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 36;  // 8 warps, padded 
 constexpr int kUnitScratch = 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = 160;  // activations, without tensor cores
-constexpr int kScratchBytes = 19824;  // without residual and ring
+constexpr int kScratchBytes = 19952;  // without residual and ring
 
 }  // namespace amk

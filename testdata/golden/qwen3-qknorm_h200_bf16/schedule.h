@@ -207,6 +207,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 68;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 4416 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 256;  // activations, without tensor cores
-constexpr int kScratchBytes = AMK_TENSOR_CORES ? 25808 : 22416;  // without residual and ring
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 25936 : 22544;  // without residual and ring
 
 }  // namespace amk

@@ -201,6 +201,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 1152 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 96;  // activations, without tensor cores
-constexpr int kScratchBytes = AMK_TENSOR_CORES ? 19264 : 18496;  // without residual and ring
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 19392 : 18624;  // without residual and ring
 
 }  // namespace amk

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	builder "amkc/compiler"
+	"amkc/ir"
+	"amkc/knobs"
+)
+
+// Attention of a pass over a prompt has the bits of steps, compiled for the CPU: all splits or several, with windows,
+// heads of any size, and caches of 16 and of 8 bits. Texts begin within a block of the cache or with one, and are of more
+// tokens than a warp takes. AMKC_LONG asks for all shapes with all caches.
+func TestAttentionOfPrompts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+	shapes := map[string]string{"big": `"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 144,
+		"model_type": "llama"`}
+	for name, shape := range attentionShapes {
+		shapes[name] = shape
+	}
+	for name, shape := range shapes {
+		for _, c := range []struct{ dtype, cache string }{{"bf16", ""}, {"bf16", "int8"}, {"fp16", "int8"}} {
+			if os.Getenv("AMKC_LONG") == "" && (c.cache == "") != (name == "window" || name == "wide" || name == "big") {
+				continue
+			}
+			t.Run(name+" "+c.dtype+" "+c.cache, func(t *testing.T) {
+				model := t.TempDir()
+				require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{`+shape+`,
+					"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 64,
+					"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`), 0o600))
+				var config ir.ScheduleConfig
+				knobs.MaxSplits.Set(&config, 3)
+				knobs.SplitFrom.Set(&config, 64)
+				knobs.PromptTokens.Set(&config, 64)
+				dir := emittedAs(t, c.dtype, c.cache, builder.Options{Model: model, RandomSeed: new(uint64), Config: config,
+					Target: ir.ArchTarget(90, 4)})
+				define := []string{"-DAMK_TENSOR_CORES=1", stagesDefine(t, dir)}
+				if combines := structsWith(t, dir, "kWidth"); len(combines) > 0 {
+					define = append(define, "-DCOMBINE="+combines[0])
+				}
+				steps := runOnCPU(t, "prompt_attention.cc", []string{dir}, append(define, "-DAMK_PROMPT=0")...)
+				prompts := runOnCPU(t, "prompt_attention.cc", []string{dir}, append(define, "-DAMK_PROMPT=1")...)
+				require.NotEmpty(t, steps)
+				require.True(t, bytes.Equal(steps, prompts))
+			})
+		}
+	}
+}
