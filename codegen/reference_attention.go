@@ -70,11 +70,22 @@ func (r *referenceWriter) attention(n *ir.GraphNode, in []value) error {
 	args := []string{out, scores, in[0].at, in[1].at, in[2].at, "r.cache", cache, "r.position",
 		r.constant("kAttnScale", n.FloatOr("scale", 1))}
 	window, limit := n.IntOr("window", 0), n.FloatOr("cap", 0)
-	if window > 0 || limit != 0 {
+	sinks := len(n.Weights) > 0
+	if window > 0 || limit != 0 || sinks {
 		args = append(args, itoa(window))
 	}
-	if limit != 0 {
+	switch {
+	case limit != 0:
 		args = append(args, r.constant("kScoreCap", limit))
+	case sinks:
+		args = append(args, "0")
+	}
+	if sinks {
+		of, err := r.packed(n, 0)
+		if err != nil {
+			return err
+		}
+		args = append(args, of)
 	}
 	blocks := "kHeads"
 	if r.g.Model.HeadsDiffer() {

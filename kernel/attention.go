@@ -4,8 +4,9 @@ import "amkc/ir"
 
 // Attend is Unit of attention.cuh. Unit a is split a % Splits of kv head a / Splits, and reads every Splits-th chunk of
 // its rows, from the first one in the window on. The k and v rows of the step are read from the exchange, and the unit
-// whose share contains them appends them. With NormedHeads, q and k are normalised first, with one eps: each head
-// separately, or all of q and all of k, with weights per head or shared, followed by a rotation or not.
+// whose share contains them appends them. Sinks are counted with split 0. With NormedHeads, q and k are normalised
+// first, with one eps: each head separately, or all of q and all of k, with weights per head or shared, followed by a
+// rotation or not.
 var Attend = declare(&Body{
 	Name: "attend",
 	Codes: []string{"ATTENTION_TILE KV_APPEND KV_APPEND",
@@ -21,7 +22,8 @@ var Attend = declare(&Body{
 			Shape: func(f *Facts) []int { return []int{f.gains(f.Heads)} }},
 		{Name: "L{i}.k_norm.weight", At: kNorm, Paired: true,
 			Shape: func(f *Facts) []int { return []int{f.gains(f.KVHeads)} }},
-		{Name: "L{i}.q_norm.bias", At: qShift}, {Name: "L{i}.k_norm.bias", At: kShift}},
+		{Name: "L{i}.q_norm.bias", At: qShift}, {Name: "L{i}.k_norm.bias", At: kShift},
+		{Name: "L{i}.sinks", At: sinks, Shape: func(f *Facts) []int { return []int{f.Heads} }}},
 	Vectors: []Vector{
 		{"L{i}.attn", []string{"attn"}, func(f *Facts) []int { return []int{f.QueryRows()} }},
 		{"L{i}.part", []string{"part"},
@@ -67,10 +69,11 @@ var Attend = declare(&Body{
 		address(kNorm).inside().when(func(s *Stage) bool { return s.Normed }),
 		address(qShift).inside().when(func(s *Stage) bool { return s.Shifted }),
 		address(kShift).inside().when(func(s *Stage) bool { return s.Shifted }),
-		page(output)},
+		page(output),
+		address(sinks).when(func(s *Stage) bool { return s.Sinks != "" })},
 	Read: func(s *Stage, ops []ir.Op) {
 		a, n := find(ops, ir.ATTENTION), ops[:len(ops)-3]
-		s.In, s.Out, s.Cache = name(ops[0].In, 0), name(a.Out, 0), name(a.In, 1)
+		s.In, s.Out, s.Cache, s.Sinks = name(ops[0].In, 0), name(a.Out, 0), name(a.In, 1), name(a.In, 5)
 		s.Splits, s.ShareRows, s.Window = a.IntAt("parts", 0, 1), a.IntAt("block", 0, 0), a.Window()
 		s.Scale, s.ScoreCap = a.FloatOr("scale", 1), a.FloatOr("cap", 0)
 		if s.Normed = len(n) > 0; !s.Normed {
@@ -126,8 +129,12 @@ var Attend = declare(&Body{
 		if s.Normed {
 			heads, q, k = normedHeads(f, s, head, q, k)
 		}
+		in := views(q, cached(past, 0), cached(past, 1), k, v)
+		if s.Sinks != "" {
+			in = append(in, view(s.Sinks, block(head, group, 0)))
+		}
 		return append(heads,
-			op(ir.ATTENTION, views(to), views(q, cached(past, 0), cached(past, 1), k, v), params...),
+			op(ir.ATTENTION, views(to), in, params...),
 			op(ir.KVAppend, views(cached(now, 0)), views(k)),
 			op(ir.KVAppend, views(cached(now, 1)), views(v)))
 	},
@@ -141,6 +148,7 @@ func qNorm(s *Stage) *string  { return &s.QNorm }
 func kNorm(s *Stage) *string  { return &s.KNorm }
 func qShift(s *Stage) *string { return &s.QShift }
 func kShift(s *Stage) *string { return &s.KShift }
+func sinks(s *Stage) *string  { return &s.Sinks }
 
 func normed(s *Stage) *bool  { return &s.Normed }
 func rotates(s *Stage) *bool { return &s.Rotates }

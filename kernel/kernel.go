@@ -73,7 +73,7 @@ type Stage struct {
 	// What its buffers are called: arguments of its call, and what it keeps on chip.
 	In, Out, BestValue, BestIndex                             string
 	Matrix, Bias, Curve, Norm, Shift, Table, PositionTable    string
-	QNorm, KNorm, QShift, KShift                              string
+	QNorm, KNorm, QShift, KShift, Sinks                       string
 	Token, Residual, Rounded, Branch, Cache, NextOnSM, StopSM string
 	Temps                                                     []string // in the order in which they are made
 }

@@ -216,29 +216,6 @@ var ofValues = []elsewhere{
 					Dims: []ir.Range{ir.Span(ir.Symbol(ir.SpanA), ir.Symbol(ir.SpanB))}})
 			})
 		}), notEmitted},
-	{validate.CodeBackend, "ATTENTION_TILE has sinks, and the attention of the kernel has none",
-		"the kernel has no body that counts a sink", golden(func(p *ir.Program) {
-			heads := p.Model.Heads / p.Model.KVHeads
-			p.Buffers = append(p.Buffers, ir.Buffer{Name: "sinks", Kind: ir.Weight, DType: ir.F16, Shape: []int{heads}})
-			inVariants(p, func(v *ir.Variant) {
-				for _, role := range []string{"L{i}.attn", "L{i}.part"} {
-					for _, n := range v.Body {
-						loop, ok := n.(*ir.Loop)
-						if !ok {
-							continue
-						}
-						for _, st := range loop.Body {
-							for k := range st.Ops {
-								if op := &st.Ops[k]; st.Name == role && op.Code == ir.ATTENTION {
-									op.In = append(slices.Clone(op.In), ir.Operand{Buf: "sinks",
-										Dims: []ir.Range{ir.Span(ir.Int(0), ir.Int(heads))}})
-								}
-							}
-						}
-					}
-				}
-			})
-		}), notEmitted},
 	{validate.CodeBackend, "a stage body of the kernel has one", "a stage body waits for its own operand alone",
 		golden(func(p *ir.Program) {
 			inVariants(p, func(v *ir.Variant) {

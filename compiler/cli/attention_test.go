@@ -22,7 +22,8 @@ var attentionShapes = map[string]string{
 }
 
 // What the kernel's attention makes of a cache, compiled for the CPU, is the softmax by definition: of the model's type
-// and of integers with scales, with tensor cores and without them. AMKC_LONG asks for all of it with all shapes.
+// and of integers with scales, with tensor cores and without them; of heads with sinks too, where the cache is of
+// integers. AMKC_LONG asks for all of it with all shapes.
 func TestAttentionOfTheKernel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
@@ -53,7 +54,12 @@ func TestAttentionOfTheKernel(t *testing.T) {
 			t.Run(name+" "+c.dtype+" "+c.cache+" "+c.cores, func(t *testing.T) {
 				o := builder.Options{Model: model, RandomSeed: new(uint64), Config: config}
 				dir := emittedAs(t, c.dtype, c.cache, o)
-				runOnCPU(t, "attention.cc", []string{dir}, "-DAMK_TENSOR_CORES="+c.cores, stagesDefine(t, dir))
+				for _, sinks := range []string{"0", "1"} {
+					if sinks == "0" || c.cache == "int8" {
+						runOnCPU(t, "attention.cc", []string{dir}, "-DAMK_TENSOR_CORES="+c.cores, "-DSINKS="+sinks,
+							stagesDefine(t, dir))
+					}
+				}
 			})
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"amkc/knobs"
 )
 
-// Attention of a pass over a prompt has the bits of steps, compiled for the CPU: all splits or several, with windows,
-// heads of any size, and caches of 16 and of 8 bits. Texts begin within a block of the cache or with one, and are of more
-// tokens than a warp takes. AMKC_LONG asks for all shapes with all caches.
+// Attention of a pass over a prompt has the bits of steps, compiled for the CPU: with one split and several, with
+// windows, heads of any size, and caches of 16 and of 8 bits. Texts begin within a block of the cache or with one, and
+// are of more tokens than a warp takes. AMKC_LONG asks for all shapes with all caches.
 func TestAttentionOfPrompts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
@@ -27,7 +27,8 @@ func TestAttentionOfPrompts(t *testing.T) {
 	}
 	for name, shape := range shapes {
 		for _, c := range []struct{ dtype, cache string }{{"bf16", ""}, {"bf16", "int8"}, {"fp16", "int8"}} {
-			if os.Getenv("AMKC_LONG") == "" && (c.cache == "") != (name == "window" || name == "wide" || name == "big") {
+			plain := name == "window" || name == "wide" || name == "big"
+			if os.Getenv("AMKC_LONG") == "" && (c.cache == "") != plain {
 				continue
 			}
 			t.Run(name+" "+c.dtype+" "+c.cache, func(t *testing.T) {
@@ -39,8 +40,8 @@ func TestAttentionOfPrompts(t *testing.T) {
 				knobs.MaxSplits.Set(&config, 3)
 				knobs.SplitFrom.Set(&config, 64)
 				knobs.PromptTokens.Set(&config, 64)
-				dir := emittedAs(t, c.dtype, c.cache, builder.Options{Model: model, RandomSeed: new(uint64), Config: config,
-					Target: ir.ArchTarget(90, 4)})
+				dir := emittedAs(t, c.dtype, c.cache, builder.Options{Model: model, RandomSeed: new(uint64),
+					Config: config, Target: ir.ArchTarget(90, 4)})
 				define := []string{"-DAMK_TENSOR_CORES=1", stagesDefine(t, dir)}
 				if combines := structsWith(t, dir, "kWidth"); len(combines) > 0 {
 					define = append(define, "-DCOMBINE="+combines[0])

@@ -51,7 +51,7 @@ var edits = []edit{
 	// An attention unit polled its words again after its result, whose readers may act on it at once: by then the
 	// words may be those of a later exchange on the page.
 	{kind: Historical, what: "words polled again after publishing", file: "amk/attention_mma.cuh",
-		function: "attend_token", find: "merge_warps<S, H::kWarpSets>(c, u, out, own_value);", insert: true,
+		function: "attend_token", find: "merge_warps<S, H::kWarpSets>(c, u, out, own_value, sinks);", insert: true,
 		to: `if (u.owns_row()) {
 			for (int i = 0; i < Reader::kQuads; ++i) {
 				const UnitQuad<H> q = Reader::quad(c.tid, i);

@@ -35,7 +35,6 @@ type contract struct {
 	*validate.Proof
 	flat      *ir.Flat
 	exchanges ir.Realisation // how the kernel implements exchanges; undecided if there are none
-	sinks     bool           // an op with sinks has been reported
 	quantised bool           // an op with more operands than the kernel's has been reported
 }
 
@@ -71,14 +70,8 @@ func (p *contract) CheckModel(m *ir.Model) {
 	p.checkForms(m)
 }
 
-// CheckOp: a matrix is multiplied without what a quantised one comes with, and attention has no sinks. One finding is
-// enough.
+// CheckOp: a matrix is multiplied without what a quantised one comes with. One finding is enough.
 func (p *contract) CheckOp(t int32, op *ir.FlatOp) {
-	if op.Code == ir.ATTENTION && len(op.In) > 5 && !p.sinks {
-		p.sinks = true
-		p.Errorf(validate.CodeBackend, p.Task(t), "%s has sinks, and the attention of the kernel has none", op.Code).
-			Suggest("prove the program for backend %s", validate.Reference)
-	}
 	if !multiplies(op.Code) || len(op.In) <= 2 || p.quantised {
 		return
 	}

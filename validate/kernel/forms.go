@@ -144,7 +144,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 		case ir.KVAppend:
 			return []*storage{vector}, nil
 		case ir.ATTENTION:
-			in = []*storage{vector, nil, nil, vector, vector}
+			in = []*storage{vector, nil, nil, vector, vector, gains}
 			if op.IntAt("parts", 0, 1) > 1 {
 				return in, []*storage{partial}
 			}

@@ -1,5 +1,5 @@
 // Runs attention on the CPU: units of the stages that the test lists as STAGES, over a cache of made-up rows. Each is held
-// to a softmax by definition, in double precision, and so is the row that it appends, to the bit. Prints what differs.
+// to a softmax by definition, in double precision, and so is the row that it appends, to the bit. Heads have sinks if SINKS is 1. Prints what differs.
 #include "attention.h"
 #include "made_up.h"
 #include "stream.h"
@@ -10,6 +10,7 @@ static float qkv[kRows];
 static Array<u8, kOut.offset + kOut.bytes> exchange;
 static Array<u8, kCacheBytes> cache;
 alignas(256) static u8 before[kCacheBytes];
+static Array<WeightElement::Bits, kHeads> sinks;
 static int failures;
 
 // ---- the cache, by definition (docs/ir.md) ----
@@ -96,6 +97,12 @@ static void compare(int unit, int position, u32 epoch) {
         }
       }
     }
+    if (SINKS && split == 0) {
+      const double sink = WeightElement::to_float(sinks[kv_head * H::kGroupHeads + h]), higher = fmax(top, sink);
+      for (double& v : value) v *= exp(top - higher);
+      sum = sum * exp(top - higher) + exp(sink - higher);
+      top = higher;
+    }
     // Scores differ by what sums in float32 do, and probabilities are rounded.
     const double slack = Element::kBytes == 4 ? 1e-4 : 1e-2, base = (unit * H::kGroupHeads + h) * (kHeadDim + 2);
     const double total = S::kSplits > 1 ? handed_over<Fp32>(epoch, base + kHeadDim + 1) : 1;
@@ -158,7 +165,8 @@ static void make_up(int position, u32 epoch) {
 
 template <class S>
 static void attend_on_sm() {
-  run_on_cache<S>([](auto& c) { attend<S>(c, PlainHeads{kQkv}, kOut); });
+  const u8* of_heads = SINKS ? reinterpret_cast<const u8*>(sinks.all) : nullptr;
+  run_on_cache<S>([=](auto& c) { attend<S>(c, PlainHeads{kQkv}, kOut, of_heads); });
 }
 
 template <class S>
@@ -189,7 +197,9 @@ static void check_all() {
 
 extern "C" int amk_main(void* module) {
   begin(module);
-  exchange.make(), cache.make();
+  exchange.make(), cache.make(), sinks.make();
+  for (int h = 0; h < kHeads; ++h) sinks[h] = WeightElement::from_float(random_within(6));
+  sinks.write();
   launch.exchange = exchange.all;
   launch.cache = cache.all;
   check_all<STAGES>();

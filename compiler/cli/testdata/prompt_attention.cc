@@ -1,6 +1,6 @@
-// Attends to texts on the CPU: step by step, or with AMK_PROMPT in passes over a prompt. Writes what the stages that the
-// test lists as STAGES make of each token, and the caches that they leave, so that the two can be compared to the bit.
-// Splits are combined by the stage COMBINE.
+// Attends to texts on the CPU, with sinks and without: step by step, or with AMK_PROMPT in passes over a prompt. Writes
+// what the stages that the test lists as STAGES make of each token, and the caches that they leave, so that the two can
+// be compared to the bit. Splits are combined by the stage COMBINE.
 #if AMK_PROMPT
 #define AMK_PROMPT_TOKENS kMostPromptTokens
 #endif
@@ -35,6 +35,8 @@ constexpr int kMost = 1;
 #endif
 static Array<u8, place_of({kCombined.offset + kCombined.bytes, 0, 0})> exchange;
 static Array<u8, kCacheBytes> cache;
+static Array<WeightElement::Bits, kHeads> sinks;
+static const u8* of_heads;  // the sinks, or nullptr
 
 // Rows from the position on are what an earlier text has left.
 static void fill_cache(int position) {
@@ -68,10 +70,10 @@ static void attend_on_sm() {
   block_sync();
   Prompt c(launch);
   c.sm = this_sm();
-  attend<S>(c, PlainHeads{kQkv}, kOut);
+  attend<S>(c, PlainHeads{kQkv}, kOut, of_heads);
   if constexpr (S::kSplits > 1) combine<COMBINE>(c, kOut, kCombined);
 #else
-  run_on_cache<S>([](auto& c) { attend<S>(c, PlainHeads{kQkv}, kOut); });
+  run_on_cache<S>([](auto& c) { attend<S>(c, PlainHeads{kQkv}, kOut, of_heads); });
 #endif
 }
 template <class Combine>
@@ -125,6 +127,7 @@ template <class S>
 static void read_texts() {
   constexpr int kTexts[][2] = {{0, 39}, {61, 20}, {96, 50}};  // from a position on, and how many tokens
   for (const auto& text : kTexts) {
+    of_heads = text[0] == 0 ? nullptr : reinterpret_cast<const u8*>(sinks.all);
     fill_cache(text[0]);
     launch.cache = cache.all;
     for (int done = 0; done < text[1]; done += kMost) pass<S>(text[0] + done, min(kMost, text[1] - done));
@@ -138,7 +141,9 @@ static void read_all() {
 
 extern "C" int amk_main(void* module) {
   begin(module);
-  exchange.make(), cache.make();
+  exchange.make(), cache.make(), sinks.make();
+  for (int h = 0; h < kHeads; ++h) sinks[h] = WeightElement::from_float(4 * h % 7 - 3);
+  sinks.write();
   launch.exchange = exchange.all;
   read_all<STAGES>();
   return 0;

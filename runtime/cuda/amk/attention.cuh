@@ -254,6 +254,10 @@ __device__ __forceinline__ float scaled_score(float product) {
   return S::kScoreCap * kLog2e * fmaf(-2.0f, reciprocal_approximate(1.0f + grown), 1.0f);
 }
 
+// Dims of a head that a thread publishes.
+template <class H>
+constexpr int kThreadDims = H::kHeadDim % 4 == 0 ? 4 : 1;
+
 // Publishes the dims of a head that a thread has.
 template <class E, class C, int kDims>
 __device__ __forceinline__ void publish_dims(C& c, const Page out, int index,
@@ -283,20 +287,44 @@ struct Joining {
   }
 };
 
+// The sinks of a unit's heads: scores without a value, which count in the sum alone. nullptr: there
+// are none.
+template <class S>
+struct Sinks {
+  using H = HeadsOf<S>;
+  const u8* at;
+  float first = 0;  // of the head that a thread publishes first
+
+  // The address is that of the sinks of all heads. What a thread needs first is on its way while
+  // others are awaited.
+  template <class C>
+  __device__ __forceinline__ Sinks(const C& c, const Unit<S> u, const u8* all) : at(all) {
+    if (!all) return;
+    at += u.head() * H::kGroupHeads * WeightElement::kBytes;
+    constexpr int kHeadThreads = H::kHeadDim / kThreadDims<H>;
+    if (kSequenceRows == 1 && c.tid < H::kGroupHeads * kHeadThreads)
+      first = of(c.tid / kHeadThreads);
+  }
+  __device__ __forceinline__ float of(int head) const {
+    return kLog2e * WeightElement::to_float(
+                        load_constant(reinterpret_cast<const WeightElement::Bits*>(at) + head));
+  }
+};
+
 // Joins the shares of one unit and publishes what comes out: those of the warps from 0 on, then the
-// token's own row, of which `own` has the values. A warp keeps, for each of its kWarpHeads heads,
-// the base and the maximum (of scores times log2 e), the sum, and kPaddedHead accumulators. A split
-// is published relative to its maximum. The heads of the unit are divided into kGroups groups of
-// kWarpHeads: group g belongs to warps g, g + kGroups, … Of several rows of a sequence, all heads
-// of the first row come before those of the next; `heads` of them are kept, from head `before` of
-// the unit on.
+// token's own row, of which `own` has the values, and in split 0 the head's sink. A warp keeps, for
+// each of its kWarpHeads heads, the base and the maximum (of scores times log2 e), the sum, and
+// kPaddedHead accumulators. A split is published relative to its maximum. The heads of the unit are
+// divided into kGroups groups of kWarpHeads: group g belongs to warps g, g + kGroups, … Of several
+// rows of a sequence, all heads of the first row come before those of the next; `heads` of them are
+// kept, from head `before` of the unit on.
 template <class S, int kGroups, class C, class OwnValue>
 __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out,
-                                            const OwnValue& own,
+                                            const OwnValue& own, const Sinks<S>& sinks,
                                             int heads = HeadsOf<S>::kGroupHeads, int before = 0) {
   using H = HeadsOf<S>;
   constexpr int kShares = kConsumerWarps / kGroups;
-  constexpr int kDims = H::kHeadDim % 4 == 0 ? 4 : 1;  // of a thread
+  constexpr int kDims = kThreadDims<H>;
   constexpr int kHeadThreads = H::kHeadDim / kDims;
   struct alignas(4 * kDims) Dims {
     float of[kDims];
@@ -328,6 +356,11 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
       for (int i = 0; i < kDims; ++i) values.of[i] = own(row, dim + i);
       join_share(c.shared.attention_own[head], 1, values);
       largest = fmaxf(largest, c.shared.attention_own[head]);
+    }
+    if (sinks.at && u.split() == 0) {
+      const float sink = kSequenceRows == 1 && e == u32(c.tid) ? sinks.first : sinks.of(in_group);
+      join_share(sink, 1, {});
+      largest = fmaxf(largest, sink);
     }
     if constexpr (S::kSplits == 1) {
       const int token = u.sequence_token() + row;

@@ -8,7 +8,7 @@ namespace amk {
 
 template <class S, class C, class Heads, class Cache>
 __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page out,
-                                             Cache cache) {
+                                             const u8* sink_scores, Cache cache) {
   using H = HeadsOf<S>;
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   static_assert(H::kTokenFloats <= kUnitFloats, "q, k and v of a unit fit their scratch");
@@ -18,6 +18,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u = unit_of_step<S>(c, unit);
+    const Sinks<S> sinks(c, u, sink_scores);
     float* const floats = unit_floats(c.shared);
     UnitReader<S, Heads>::fill(c, heads, u, u.sequence(), floats);
     consumer_barrier();
@@ -45,7 +46,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     }
     consumer_barrier();
     lap(c, Did::kCompute);
-    merge_warps<S, 1>(c, u, out, OwnValue<H>(floats + H::kUnitRow, c.lane));
+    merge_warps<S, 1>(c, u, out, OwnValue<H>(floats + H::kUnitRow, c.lane), sinks);
     if (C::kWaits && appends(c, u, u.position / kCacheRows)) {
       u8* head = c.launch.cache + cache_of(u, cache_number(c, cache));
       put_row<H>(c, head, u.position, floats + H::kUnitRow);
@@ -58,9 +59,14 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
 }
 
 template <class S, class C, class Heads, class Cache = OfLayer>
+__device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, const u8* sinks,
+                                       Cache cache = {}) {
+  if constexpr (kSequenceRows > 1) attend_rows<S>(c, heads, out, sinks, cache);
+  else attend_token<S>(c, heads, out, sinks, cache);
+}
+template <class S, class C, class Heads, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, Cache cache = {}) {
-  if constexpr (kSequenceRows > 1) attend_rows<S>(c, heads, out, cache);
-  else attend_token<S>(c, heads, out, cache);
+  attend<S>(c, heads, out, static_cast<const u8*>(nullptr), cache);
 }
 
 }  // namespace amk

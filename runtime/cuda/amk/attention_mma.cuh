@@ -41,7 +41,8 @@ __device__ __forceinline__ void score_own(C& c, const HeadGroup<H> (&groups)[kGr
 }
 
 template <class S, class C, class Heads, class Cache>
-__device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page out, Cache cache) {
+__device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page out,
+                                             const u8* sink_scores, Cache cache) {
   using H = HeadsOf<S>;
   using Reader = UnitReader<S, Heads>;
   static_assert(kCacheFragments, "the cache is in fragment order");
@@ -59,6 +60,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u = unit_of_step<S>(c, unit);
+    const Sinks<S> sinks(c, u, sink_scores);
     Reader reader(c, heads, u);
     const int group = c.warp % H::kWarpSets;
     const Turns turns{u, c.warp / H::kWarpSets};
@@ -196,7 +198,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     consumer_barrier();
     lap(c, Did::kCompute);
     const auto own_value = [=](int, int dim) { return whole_value<H>(row_block, 0, dim); };
-    merge_warps<S, H::kWarpSets>(c, u, out, own_value);
+    merge_warps<S, H::kWarpSets>(c, u, out, own_value, sinks);
     // The row goes into the cache last: after every warp has finished reading the unit's rows, and
     // off the path to the next stage.
     if (C::kWaits && appends(c, u, u.position / kCacheRows)) {
@@ -219,9 +221,14 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
 }
 
 template <class S, class C, class Heads, class Cache = OfLayer>
+__device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, const u8* sinks,
+                                       Cache cache = {}) {
+  if constexpr (kSequenceRows > 1) attend_rows<S>(c, heads, out, sinks, cache);
+  else attend_token<S>(c, heads, out, sinks, cache);
+}
+template <class S, class C, class Heads, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, Cache cache = {}) {
-  if constexpr (kSequenceRows > 1) attend_rows<S>(c, heads, out, cache);
-  else attend_token<S>(c, heads, out, cache);
+  attend<S>(c, heads, out, static_cast<const u8*>(nullptr), cache);
 }
 
 }  // namespace amk

@@ -34,7 +34,8 @@ struct PassRows {
 };
 
 template <class S, class C, class Heads, class Cache>
-__device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out, Cache cache) {
+__device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out,
+                                            const u8* sink_scores, Cache cache) {
   using H = HeadsOf<S>;
   using Reader = UnitReader<S, Heads>;
   static_assert(kSequenceRows == 1 ||
@@ -47,6 +48,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u = unit_of_step<S>(c, unit);
+    const Sinks<S> sinks(c, u, sink_scores);
     float* const floats = unit_floats(c.shared);
     u8* const own_rows = reinterpret_cast<u8*>(floats + kSequenceRows * H::kTokenFloats);
 #pragma unroll 1
@@ -93,8 +95,8 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       if (u.owns(block)) take(block, u.number(block), own_rows);
       consumer_barrier();
       lap(c, Did::kCompute);
-      merge_warps<S, 1>(c, u, out, OwnValue<H>(group.q + H::kUnitRow, c.lane), H::kGroupHeads,
-                        i * H::kGroupHeads);
+      merge_warps<S, 1>(c, u, out, OwnValue<H>(group.q + H::kUnitRow, c.lane), sinks,
+                        H::kGroupHeads, i * H::kGroupHeads);
       consumer_barrier();  // the results are free for the next token
       lap(c, Did::kSignal);
     }

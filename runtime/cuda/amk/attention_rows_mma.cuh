@@ -147,7 +147,8 @@ __device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, 
 }
 
 template <class S, class C, class Heads, class Cache>
-__device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out, Cache cache) {
+__device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out,
+                                            const u8* sink_scores, Cache cache) {
   using H = HeadsOf<S>;
   using Reader = UnitReader<S, Heads>;
   using Turns = BlockTurns<S>;
@@ -173,6 +174,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
     const Unit<S> u = unit_of_step<S>(c, unit);
+    const Sinks<S> sinks(c, u, sink_scores);
     const int set = c.warp % H::kWarpSets;
     const Turns turns{u, c.warp / H::kWarpSets};
     const int chunks = u.chunks();
@@ -322,7 +324,8 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
         const auto own_value = [&](int row, int dim) {
           return whole_value<H>(images, cached + row, dim);
         };
-        merge_warps<S, H::kWarpSets>(c, u, out, own_value, min(kColumns - first, kSetHeads), first);
+        merge_warps<S, H::kWarpSets>(c, u, out, own_value, sinks, min(kColumns - first, kSetHeads),
+                                     first);
         consumer_barrier();
       }
     }

@@ -170,7 +170,8 @@ struct PromptUnit {
 // there are several (combine), and nobody reads those any more.
 template <class S, class Cache>
 __device__ __forceinline__ void attend_columns(Prompt& c, int head, int first_column, u16* queries,
-                                               int stride, const Page out, Cache cache) {
+                                               int stride, const Page out, const u8* sinks,
+                                               Cache cache) {
   using H = HeadsOf<S>;
   using P = PromptHeads<S>;
   constexpr int kFragments = P::kFragments;
@@ -226,6 +227,21 @@ __device__ __forceinline__ void attend_columns(Prompt& c, int head, int first_co
     }
     const SplitBlocks<S> blocks{split};
     u.join_split(blocks, of, of_split);
+    if (sinks && split == 0) {
+      float scores[P::kGroups][2], sum[P::kGroups][2];
+#pragma unroll
+      for (int g = 0; g < P::kGroups; ++g) {
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          const int column = first_column + g * kMmaHeads + (c.lane & 3) * 2 + k;
+          const Unit<S> unit{head * S::kSplits, 0};
+          scores[g][k] = Sinks<S>(c, unit, sinks).of(column % H::kGroupHeads);
+          sum[g][k] = 1;
+          of.max[g][k] = fmaxf(of.max[g][k], scores[g][k]);
+        }
+      }
+      join_share<kFragments>(of, scores, sum, 1, of_split, [](int, int, int) { return 0.0f; });
+    }
     if constexpr (S::kSplits == 1) {
       all = of;
     } else {
@@ -280,7 +296,7 @@ __device__ __forceinline__ void attend_columns(Prompt& c, int head, int first_co
 
 template <class S, class Heads, class Cache = OfLayer>
 __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page out,
-                                       Cache cache = {}) {
+                                       const u8* sinks, Cache cache = {}) {
   using H = HeadsOf<S>;
   int stride;
   u16* const queries = append<S>(c, heads, cache, stride);
@@ -295,9 +311,14 @@ __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page 
     const int first = (blocks - 1 - i / H::kKVHeads) * kBlockColumns +
                       c.warp * PromptHeads<S>::kColumns;
     if (first < c.tokens * H::kGroupHeads)
-      attend_columns<S>(c, i % H::kKVHeads, first, queries, stride, out, cache);
+      attend_columns<S>(c, i % H::kKVHeads, first, queries, stride, out, sinks, cache);
   }
   join(c);
+}
+template <class S, class Heads, class Cache = OfLayer>
+__device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page out,
+                                       Cache cache = {}) {
+  attend<S>(c, heads, out, static_cast<const u8*>(nullptr), cache);
 }
 
 // The splits of a token are joined by the warp that has them: what comes out is moved.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "reference_values.cuh"
+#include "reference_weights.cuh"
 
 namespace amk {
 
@@ -84,13 +85,15 @@ __device__ inline float integer_of(float x, float scale) {
 
 // Attention of one query head, a block each, over rows of the cache and this position's own, k and
 // v, which do not come through it: the last `window` of them, or all if it is 0. A cap bounds the
-// scores, if it is not 0. Probabilities are rounded before they weigh rows of the cache. Of a cache
-// of integers they are first multiplied by the scale of the row; in fp16 the elements are, and are
-// then rounded themselves. This position's own row is what later ones will find.
+// scores, if it is not 0. A sink of the head counts in the sum of the probabilities alone.
+// Probabilities are rounded before they weigh rows of the cache. Of a cache of integers they are
+// first multiplied by the scale of the row; in fp16 the elements are, and are then rounded
+// themselves. This position's own row is what later ones will find.
 template <class H = Heads<>, class Layer>
 __device__ inline void attention(Bits* out, float* scores, const Bits* q, const Bits* k,
                                  const Bits* v, u8* cache, Layer layer, int position, float scale,
-                                 int window = 0, float cap = 0) {
+                                 int window = 0, float cap = 0,
+                                 Packed sinks = {}) {
   const int head = block_index(), kv_head = head / (H::kHeads / H::kKVHeads);
   const int warp = thread_index() / 32, lane = thread_index() % 32;
   q += head * H::kHeadDim;
@@ -125,7 +128,9 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, const 
   for (int row = first + thread_index(); row <= position; row += block_threads())
     top = fmaxf(top, p[row]);
   top = block_max(top);
-  float sum = 0;
+  const float sink = sinks.buffer ? weight_at(sinks, head) : -INFINITY;
+  top = fmaxf(top, sink);
+  float sum = thread_index() == 0 ? expf(sink - top) : 0.0f;
   for (int row = first + thread_index(); row <= position; row += block_threads()) {
     float weight = expf(p[row] - top);
     sum += weight;
