@@ -336,11 +336,11 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
     const u32 in_group = kSequenceRows > 1 ? of_unit % H::kGroupHeads : head;
     float base = kNoScore, sum = 0, value[kDims] = {}, largest = kNoScore;
     const auto join_share = [&](float of, float weight, const Dims& values) {
-      const Joining joined(base, of);
-      base = joined.base;
-      sum = joined(sum, weight);
+      const Joining both(base, of);
+      base = both.base;
+      sum = both(sum, weight);
 #pragma unroll
-      for (int i = 0; i < kDims; ++i) value[i] = joined(value[i], values.of[i]);
+      for (int i = 0; i < kDims; ++i) value[i] = both(value[i], values.of[i]);
     };
 #pragma unroll
     for (int w = 0; w < kShares; ++w) {

@@ -122,10 +122,10 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     float keep[kOfLane], scale[kOfLane];
 #pragma unroll
     for (int s = 0; s < kOfLane; ++s) {
-      const Joining joined(before, has(s) ? partial.value(2 * s * kPairs) : kNoScore, kLog2e);
-      before = joined.base;
-      keep[s] = joined.keep;
-      scale[s] = has(s) ? joined.scale : 0.0f;
+      const Joining both(before, has(s) ? partial.value(2 * s * kPairs) : kNoScore, kLog2e);
+      before = both.base;
+      keep[s] = both.keep;
+      scale[s] = has(s) ? both.scale : 0.0f;
     }
     float sum = 0, values[kAtOnce] = {};
 #pragma unroll
