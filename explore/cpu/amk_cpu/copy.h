@@ -28,8 +28,23 @@ inline u64 evict_first_policy() { return 0; }
 inline void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, u64, AMK_SITE) {
   machine::copy_bulk(to, from, bytes, barrier, AMK_HERE);
 }
+inline void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, AMK_SITE) {
+  machine::copy_bulk(to, from, bytes, barrier, AMK_HERE);
+}
 inline void prefetch_bulk(const void* from, u32 bytes, AMK_SITE) {
   machine::prefetch_bulk(from, bytes, AMK_HERE);
+}
+
+// ---- copies of boxes of tensors ------------------------------------------------------------------
+
+// What it holds is the machine's (machine/tensor.h).
+struct alignas(64) TensorMap {
+  u64 words[16];
+};
+template <int kRank>
+inline void copy_tensor(void* to, const TensorMap* map, const int (&at)[kRank], u64* barrier,
+                        AMK_SITE) {
+  machine::copy_box(to, map, at, kRank, barrier, AMK_HERE);
 }
 
 // ---- copies of 16 bytes (sm_80) -----------------------------------------------------------------

@@ -49,13 +49,31 @@ inline WideOperand wide_operand(const void* p, AMK_SITE) {
   static_assert(kNextRows % 16 == 0 && kNextRows < 1 << 18, "what a descriptor can say");
   return machine::wide_descriptor(p, kNextColumns, kNextRows, AMK_HERE);
 }
-inline void wgmma_bf16(float (&d)[32], uint4 a, WideOperand b, bool adds, AMK_SITE) {
-  const u32 registers[4] = {a.x, a.y, a.z, a.w};
-  machine::wide_multiply(machine::Half::kBf16, d, registers, b, adds, AMK_HERE);
+inline WideOperand further(WideOperand operand, u32 bytes) { return operand + (bytes >> 4); }
+
+namespace cpu {
+template <int kSums>
+inline void multiply_wide(machine::Half type, float (&d)[kSums], WideOperand a, WideOperand b,
+                          bool adds, machine::Site site) {
+  static_assert(kSums % 4 == 0 && kSums <= 128, "there are products for 8 to 256 rows of B");
+  machine::wide_multiply({type, 2 * kSums, nullptr, a, b, adds}, d, site);
 }
-inline void wgmma_fp16(float (&d)[32], uint4 a, WideOperand b, bool adds, AMK_SITE) {
+template <int kSums>
+inline void multiply_wide(machine::Half type, float (&d)[kSums], uint4 a, WideOperand b, bool adds,
+                          machine::Site site) {
+  static_assert(kSums % 4 == 0 && kSums <= 128, "there are products for 8 to 256 rows of B");
   const u32 registers[4] = {a.x, a.y, a.z, a.w};
-  machine::wide_multiply(machine::Half::kFp16, d, registers, b, adds, AMK_HERE);
+  machine::wide_multiply({type, 2 * kSums, registers, 0, b, adds}, d, site);
+}
+}  // namespace cpu
+// A: four registers of each lane, or an operand in shared memory.
+template <int kSums, class A>
+inline void wgmma_bf16(float (&d)[kSums], A a, WideOperand b, bool adds, AMK_SITE) {
+  cpu::multiply_wide(machine::Half::kBf16, d, a, b, adds, AMK_HERE);
+}
+template <int kSums, class A>
+inline void wgmma_fp16(float (&d)[kSums], A a, WideOperand b, bool adds, AMK_SITE) {
+  cpu::multiply_wide(machine::Half::kFp16, d, a, b, adds, AMK_HERE);
 }
 inline void wgmma_begin(AMK_SITE) { machine::wide_begin(AMK_HERE); }
 inline void wgmma_commit(AMK_SITE) { machine::wide_commit(AMK_HERE); }

@@ -50,6 +50,14 @@ template <int kBarrier, int kThreads>
 inline void named_barrier_sync(AMK_SITE) {
   machine::named_barrier_sync(kBarrier, kThreads, AMK_HERE);
 }
+template <int kThreads>
+inline void named_barrier_sync(int barrier, AMK_SITE) {
+  machine::named_barrier_sync(u32(barrier), kThreads, AMK_HERE);
+}
+template <int kThreads>
+inline void named_barrier_arrive(int barrier, AMK_SITE) {
+  machine::named_barrier_arrive(u32(barrier), kThreads, AMK_HERE);
+}
 
 // ---- warps: all lanes take part -----------------------------------------------------------------
 
@@ -98,12 +106,12 @@ inline u32 warp_max(u32 v, AMK_SITE) {
 template <int kRegisters>
 inline void raise_registers(AMK_SITE) {
   static_assert(kRegisters % 8 == 0 && kRegisters >= 24 && kRegisters <= 256, "as PTX wants it");
-  const u8 nothing = 0;
-  machine::warp_exchange(machine::Collective::kRegisters, nothing, AMK_HERE);
+  machine::raise_registers(kRegisters, AMK_HERE);
 }
 template <int kRegisters>
 inline void lower_registers(AMK_SITE) {
-  raise_registers<kRegisters>(file, line);
+  static_assert(kRegisters % 8 == 0 && kRegisters >= 24 && kRegisters <= 256, "as PTX wants it");
+  machine::lower_registers(kRegisters, AMK_HERE);
 }
 inline u32 opaque_zero() { return 0; }
 inline void opaque(int&) {}

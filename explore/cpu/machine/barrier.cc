@@ -15,22 +15,35 @@ namespace machine {
 
 namespace {
 
-// All have come: what each did before happens before what each does next. Threads of a warp execute
-// the instruction together, so that a warp is there as a whole or not at all.
-void complete(NamedBarrier& b) {
-  std::vector<u32> ids;
-  ids.reserve(b.arrived.size());
-  for (Fiber* f : b.arrived) ids.push_back(f->id);
-  for (Fiber* f : b.arrived) ++f->warp->meeting;
-  for (Fiber* f : b.arrived) {
+// Threads of a warp execute the instruction together, so that a warp is there as a whole or not at all.
+// Those that have gone on may have ended.
+void check_warps(const std::vector<Fiber*>& fibers, bool went_on, Site site) {
+  for (Fiber* f : fibers) ++f->warp->meeting;
+  for (Fiber* f : fibers) {
     const u32 of_warp = f->warp->meeting;
     f->warp->meeting = 0;
-    if (of_warp != 0 && of_warp != u32(__builtin_popcount(f->warp->present))) {
-      report(kParticipants, "a barrier that only some lanes of a warp have come to",
-             {here(b.site)});
-    }
+    if (of_warp != 0 && of_warp != (went_on ? kWarpSize : u32(__builtin_popcount(f->warp->present))))
+      report(kParticipants, "a barrier that only some lanes of a warp have come to", {here(site)});
   }
-  order().join(ids.data(), u32(ids.size()));
+}
+
+// All have come: what each did before happens before what those that wait do next.
+void complete(NamedBarrier& b) {
+  check_warps(b.arrived, false, b.site);
+  if (b.gone_on.empty()) {
+    std::vector<u32> ids;
+    ids.reserve(b.arrived.size());
+    for (Fiber* f : b.arrived) ids.push_back(f->id);
+    order().join(ids.data(), u32(ids.size()));
+  } else {
+    // To the memory model an mbarrier: those that have gone on have arrived there.
+    check_warps(b.gone_on, true, b.site);
+    const u32 where = number_of(b.site);
+    for (Fiber* f : b.arrived) order().barrier_arrive(f->id, &b, where);
+    order().barrier_complete(&b);
+    for (Fiber* f : b.arrived) order().barrier_wait(f->id, &b, where);
+    b.gone_on.clear();
+  }
   std::vector<Fiber*> arrived;
   arrived.swap(b.arrived);
   progress();
@@ -41,12 +54,12 @@ void complete(NamedBarrier& b) {
   b.arrived.swap(arrived);  // keeps the memory
 }
 
-void sync(u32 number, u32 threads, Site site) {
+void come(u32 number, u32 threads, bool waits, Site site) {
   choice_point(Next::kCommutes);
   polls_end();
   Fiber& fiber = current();
   NamedBarrier& b = fiber.home->barriers[number];
-  if (b.arrived.empty()) {
+  if (b.arrived.empty() && b.gone_on.empty()) {
     b.expected = threads;
     b.site = site;
   } else if (b.expected != threads) {
@@ -55,21 +68,39 @@ void sync(u32 number, u32 threads, Site site) {
                      std::to_string(b.expected) + " and for " + std::to_string(threads) + " threads",
                  {here(b.site), here(site)});
   }
-  b.arrived.push_back(&fiber);
-  if (b.arrived.size() == b.expected) return complete(b);
-  wait(State::kAtBarrier, number == 0 ? "the other threads of its block" : "a barrier", site);
+  if (waits) {
+    b.arrived.push_back(&fiber);
+  } else {
+    if (!b.begun) order().barrier_init(fiber.id, &b, number_of(site));
+    b.begun = true;
+    order().barrier_arrive(fiber.id, &b, number_of(site));
+    b.gone_on.push_back(&fiber);
+  }
+  if (b.arrived.size() + b.gone_on.size() == b.expected) return complete(b);
+  if (waits) wait(State::kAtBarrier, number == 0 ? "the other threads of its block" : "a barrier", site);
 }
 
 }  // namespace
 
-void block_sync(Site site) { sync(0, current().home->live, site); }
+void block_sync(Site site) { come(0, current().home->live, true, site); }
 
-void named_barrier_sync(u32 number, u32 threads, Site site) {
+namespace {
+
+void come_to_named(u32 number, u32 threads, bool waits, Site site) {
   if (number >= kNamedBarriers || threads == 0 || threads % kWarpSize != 0) {
     report_fatal(kParticipants, "a barrier with a number or a count that there is not",
                  {here(site)});
   }
-  sync(number, threads, site);
+  come(number, threads, waits, site);
+}
+
+}  // namespace
+
+void named_barrier_sync(u32 number, u32 threads, Site site) {
+  come_to_named(number, threads, true, site);
+}
+void named_barrier_arrive(u32 number, u32 threads, Site site) {
+  come_to_named(number, threads, false, site);
 }
 
 void leave_barriers(Block& block) {
@@ -85,6 +116,7 @@ namespace {
 
 std::vector<PhaseBarrier> barriers;  // of the launch
 constexpr u64 kMark = 0xa3b1c5d7ull << 32;
+constexpr int64_t kMostBytes = (1 << 20) - 1;  // that a phase may wait for
 
 // What the 8 bytes of a barrier hold is opaque to kernels: its number here. Null: p is none.
 PhaseBarrier* find_barrier(const u64* p) {
@@ -104,6 +136,11 @@ bool is_complete(const PhaseBarrier& b, u32 parity) { return (b.completed & 1) !
 
 void complete_if_due(PhaseBarrier& b) {
   if (b.pending != 0 || b.bytes != 0) return;
+  // What its bytes will be counted in is the next phase.
+  if (const BulkCopy* copy = copy_to(b.address)) {
+    report(kArrivals, "a phase of a barrier that ends before a copy to it, whose bytes nobody expects",
+           {here(copy->site)});
+  }
   b.pending = b.arrivals;
   ++b.completed;
   order().barrier_complete(b.address);
@@ -170,6 +207,10 @@ void barrier_arrive(u64* barrier, u32 n, u32 bytes, Site site) {
   }
   order().barrier_arrive(current().id, barrier, where);
   b.bytes += bytes;
+  if (b.bytes > kMostBytes) {
+    report_fatal(kArrivals, "more than " + std::to_string(kMostBytes) + " bytes on a barrier",
+                 {here(site)});
+  }
   b.pending -= n;
   complete_if_due(b);
 }

@@ -16,23 +16,19 @@ namespace machine {
 
 namespace {
 
-struct Range {
-  u32 begin, end;
-};
-struct BulkCopy {
-  u32 id;
-  u8* to;
-  const u8* from;
-  u32 bytes;
-  u64* barrier;
-  const Block* home;
-  Site site;
-  std::vector<Range> left;
-};
+using Range = BulkCopy::Range;
 std::vector<BulkCopy> copies;  // the oldest first
 
 void move(BulkCopy& copy, Range part) {
-  order().copy_bytes(copy.id, copy.to + part.begin, copy.from + part.begin, part.end - part.begin);
+  if (!copy.box)
+    return order().copy_bytes(copy.id, copy.to + part.begin, copy.from + part.begin,
+                              part.end - part.begin);
+  static constexpr u8 kZeros[kMostRowBytes] = {};
+  for (u32 at = part.begin; at < part.end;) {
+    const Box::Run run = copy.box->run(at, part.end);
+    order().copy_bytes(copy.id, copy.to + at, run.from ? run.from : kZeros, run.bytes);
+    at += run.bytes;
+  }
 }
 
 // All of its bytes are there.
@@ -50,6 +46,15 @@ void land_all(u32 which) {
 
 constexpr u32 kLine = 16;  // bytes that land together
 
+void begin(BulkCopy copy) {
+  copy.id = order().bulk_begin(current().id, number_of(copy.site));
+  copy.home = current().home;
+  copy.left.push_back({0, copy.bytes});
+  order().bulk_completes_on(copy.id, copy.barrier);
+  copies.push_back(std::move(copy));
+  if (choose(2, Choice::kCopy)) land_all(u32(copies.size()) - 1);
+}
+
 }  // namespace
 
 void copies_begin() { copies.clear(); }
@@ -57,19 +62,27 @@ void copies_begin() { copies.clear(); }
 void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site) {
   choice_point(Next::kCommutes);
   polls_end();
-  const u32 where = number_of(site);
   if (bytes == 0 || bytes % kLine || reinterpret_cast<uintptr_t>(to) % kLine ||
       reinterpret_cast<uintptr_t>(from) % kLine || !running_inside(to, bytes) ||
       !running_inside(barrier, sizeof *barrier)) {
     report_fatal(kCopies, "a bulk copy of bytes that are not whole lines of 16, or to outside of "
                           "the block's shared memory", {here(site)});
   }
-  Range all{0, bytes};
-  copies.push_back({order().bulk_begin(current().id, where), static_cast<u8*>(to),
-                    static_cast<const u8*>(from), bytes, barrier, current().home, site, {}});
-  order().bulk_completes_on(copies.back().id, barrier);
-  if (all.end) copies.back().left.push_back(all);
-  if (choose(2, Choice::kCopy)) land_all(u32(copies.size()) - 1);
+  begin({0, static_cast<u8*>(to), static_cast<const u8*>(from), {}, bytes, barrier, nullptr, site, {}});
+}
+
+void copy_box(void* to, const void* map, const int32_t* at, u32 rank, u64* barrier, Site site) {
+  choice_point(Next::kCommutes);
+  polls_end();
+  read_constant(map, kTensorMapBytes, site);
+  Box box;
+  if (const char* what = find_box(map, at, rank, box)) report_fatal(kCopies, what, {here(site)});
+  if (reinterpret_cast<uintptr_t>(to) % 128 || !running_inside(to, box.bytes()) ||
+      !running_inside(barrier, sizeof *barrier)) {
+    report_fatal(kCopies, "a copy of a box to an address that is not a multiple of 128, or to outside "
+                          "of the block's shared memory", {here(site)});
+  }
+  begin({0, static_cast<u8*>(to), nullptr, box, box.bytes(), barrier, nullptr, site, {}});
 }
 
 void prefetch_bulk(const void* from, u32 bytes, Site site) {
@@ -90,6 +103,13 @@ bool land_copies_of(const u64* barrier) {
     landed = true;
   }
   return landed;
+}
+
+const BulkCopy* copy_to(const u64* barrier) {
+  for (const BulkCopy& copy : copies) {
+    if (copy.barrier == barrier) return &copy;
+  }
+  return nullptr;
 }
 
 u32 copies_under_way() { return u32(copies.size()); }

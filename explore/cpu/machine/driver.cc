@@ -17,6 +17,7 @@
 #include "modules.h"
 #include "results.h"
 #include "scheduler.h"
+#include "tensor.h"
 
 using namespace machine;
 
@@ -33,6 +34,7 @@ enum Result : int {
   kInvalidImage = 200,
   kInvalidHandle = 400,
   kNotFound = 500,
+  kNotSupported = 801,
   kLaunchOutOfResources = 701,
   kCooperativeTooLarge = 720,
   kLaunchFailed = 719,
@@ -52,6 +54,7 @@ constexpr Text kTexts[] = {
     {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {kNotFound, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {kNotSupported, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
     {kLaunchOutOfResources, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
      "too many resources requested for launch"},
     {kCooperativeTooLarge, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
@@ -132,7 +135,7 @@ void copy_parameters(const void* p, void* to) {
 
 int launch(Kernel* kernel, u32 blocks, u32 threads, u32 shared, void** parameters, bool cooperative) {
   if (!kernel || !parameters || !parameters[0] || blocks == 0) return kInvalidValue;
-  if (threads == 0 || threads % kWarpSize || threads > device.threads_per_block) return kInvalidValue;
+  if (threads == 0 || threads > device.threads_per_block) return kInvalidValue;
   if (shared > u32(kernel->dynamic_shared) || shared > device.shared_per_block) return kInvalidValue;
   if (cooperative && blocks > device.sms) return kCooperativeTooLarge;
   alignas(16) static u64 words[kParameterBytes / 8];
@@ -265,6 +268,18 @@ int cuMemsetD32Async(void* p, unsigned value, size_t n, Stream*) {
   order().host_write(p, n * 4);
   for (size_t i = 0; i < n; ++i) static_cast<u32*>(p)[i] = value;
   return kSuccess;
+}
+
+int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* address, const u64* dims,
+                           const u64* strides, const unsigned* box, const unsigned* element_strides,
+                           int interleave, int swizzle, int promotion, int fill) {
+  if (promotion < 0 || promotion > 3) return kInvalidValue;
+  switch (encode_tensor({type, rank, address, dims, strides, box, element_strides, interleave, swizzle, fill},
+                        map)) {
+    case Encoded::kDone: return kSuccess;
+    case Encoded::kInvalid: return kInvalidValue;
+    default: return kNotSupported;
+  }
 }
 
 // ---- modules --------------------------------------------------------------------------------------

@@ -117,7 +117,10 @@ void fiber_ends(Fiber& fiber) {
   }
 }
 
-void block_ends(Block& block) { block_leaves_copies(block); }
+void block_ends(Block& block) {
+  block_leaves_copies(block);
+  block_leaves_products(block);
+}
 
 constexpr u32 kMost = 8;  // copies, and stores, that a choice is among
 

@@ -63,11 +63,16 @@ T warp_compute(Collective kind, const T& mine,
 
 // The warp comes together, and what its lanes did before happens before what they do after.
 void warp_sync(Site site);
+// setmaxnreg: the warp goes on with as many registers a lane. One that raises their number waits until
+// the block has them.
+void raise_registers(u32 registers, Site site);
+void lower_registers(u32 registers, Site site);
 
 // ---- barriers of a block --------------------------------------------------------------------------
 
 void block_sync(Site site);
 void named_barrier_sync(u32 number, u32 threads, Site site);
+void named_barrier_arrive(u32 number, u32 threads, Site site);
 
 // ---- words ----------------------------------------------------------------------------------------
 
@@ -100,6 +105,8 @@ void fence_barrier_init();
 bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site site);
 void barrier_arrive(u64* barrier, u32 n, u32 bytes, Site site);
 void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site);
+// The box of a tensor map (tensor.h) at a coordinate of each dimension, the innermost first.
+void copy_box(void* to, const void* map, const int32_t* at, u32 rank, u64* barrier, Site site);
 
 // Reads nothing: it checks that the bytes are there.
 void prefetch_bulk(const void* from, u32 bytes, Site site);
@@ -108,13 +115,20 @@ void copy_async_16(void* to, const void* from, Site site);
 void commit_copies();
 void wait_copies(u32 left);
 
-// wgmma m64n64k16, of which each warp has a part (wide.cc). Sums are in d after a wait that leaves
-// fewer groups than there are after the product's. `operand` is a descriptor of B in the dynamic
-// shared memory of the block.
+// wgmma m64nNk16, of which each warp has a part (wide.cc). Sums are in d, columns / 2 of each lane,
+// after a wait that leaves fewer groups than there are after the product's.
 enum class Half;
-u64 wide_descriptor(const void* operand, u32 next_columns, u32 next_rows, Site site);
+struct WideOperands {
+  Half type;
+  int columns;       // of B
+  const u32* a;      // four registers, or null: A is in shared memory
+  u64 shared_a, b;   // descriptors
+  bool adds;
+};
+// A descriptor of an operand in the dynamic shared memory of the block.
+u64 wide_descriptor(const void* operand, u32 next_k, u32 next_rows, Site site);
 void wide_begin(Site site);
-void wide_multiply(Half type, float* d, const u32* a, u64 operand, bool adds, Site site);
+void wide_multiply(const WideOperands& of, float* d, Site site);
 void wide_commit(Site site);
 void wide_wait(u32 left, Site site);
 // A lane sets or uses a register of an operand or of sums here, as far as the compiler knows.

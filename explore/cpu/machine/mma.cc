@@ -263,20 +263,23 @@ void mma_m16n8k16(const TensorCore& core, Half type, MmaLane* lanes) {
       memcpy(&lanes[lane].d[i * 2], &c[0][lane / 4 + i * 8][lane % 4 * 2], 8);
 }
 
-void wgmma_m64n64k16(const TensorCore& core, Half type, const u32 (*a)[4],
-                     const u16 (*b)[kWideDepth], bool adds, u32 (*d)[kWideSums]) {
-  constexpr int kGroups = kWideColumns / kSide;
-  u16 rows[2 * kSide][kDepth];
-  u32 c[kGroups][2 * kSide][kSide] = {};
-  for (int lane = 0; lane < kWarp; ++lane) to_rows(rows, lane, a[lane]);
-  // Sums are those of kGroups products of m16n8k16, one after another.
+void wgmma_m64k16(const TensorCore& core, Half type, const u16 (*a)[kWideDepth],
+                  const u16 (*b)[kWideDepth], int columns, bool adds, u32* d) {
+  // Sums are those of products of m16n8k16, one after another.
+  const int groups = columns / kSide, sums = columns / 2;
+  u32 c[kMostWideColumns / kSide][2 * kSide][kSide];
+  if (!adds) memset(c, 0, size_t(groups) * sizeof c[0]);
   for (int lane = 0; adds && lane < kWarp; ++lane)
-    for (int i = 0; i < 2 * kGroups; ++i)
-      memcpy(&c[i / 2][lane / 4 + i % 2 * 8][lane % 4 * 2], &d[lane][i * 2], 8);
-  multiply_of(type, core, rows, b, kGroups, c);
+    for (int i = 0; i < 2 * groups; ++i)
+      memcpy(&c[i / 2][lane / 4 + i % 2 * 8][lane % 4 * 2], &d[lane * sums + i * 2], 8);
+  multiply_of(type, core, a, b, groups, c);
   for (int lane = 0; lane < kWarp; ++lane)
-    for (int i = 0; i < 2 * kGroups; ++i)
-      memcpy(&d[lane][i * 2], &c[i / 2][lane / 4 + i % 2 * 8][lane % 4 * 2], 8);
+    for (int i = 0; i < 2 * groups; ++i)
+      memcpy(&d[lane * sums + i * 2], &c[i / 2][lane / 4 + i % 2 * 8][lane % 4 * 2], 8);
+}
+
+void rows_of_registers(const u32 (*a)[4], u16 (*rows)[kWideDepth]) {
+  for (int lane = 0; lane < kWarp; ++lane) to_rows(rows, lane, a[lane]);
 }
 
 void mma_m16n8k32(bool a_is_signed, MmaLane* lanes) {
@@ -323,7 +326,7 @@ const char* decode_operand(u64 descriptor, SharedOperand& operand) {
   constexpr u64 kModelled = kField | kField << 16 | kField << 32;
   if ((descriptor & ~kModelled) != 0) return "reserved bits of a descriptor of wgmma are set";
   // Core matrices of 128 bytes that overlap, or rows of 16 bytes that are not apart.
-  if (operand.next_columns < 128 || operand.next_rows < 128)
+  if (operand.next_k < 128 || operand.next_rows < 128)
     return "core matrices that a descriptor of wgmma names overlap";
   return nullptr;
 }

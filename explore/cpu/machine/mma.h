@@ -58,21 +58,23 @@ void mma_u8s8(MmaLane* lanes);
 // Transposes an 8x8 matrix of 16-bit elements, of which a lane has two.
 void movmatrix(u32* lanes);
 
-// One warp's part of wgmma m64n64k16, 16 by 64 by 16. By lane: four registers of A and 32 sums. b has
-// the 16 elements of each of 64 columns. Without `adds`, d begins at +0.
-constexpr int kWideColumns = 64, kWideDepth = 16, kWideSums = kWideColumns / 2;
-void wgmma_m64n64k16(const TensorCore& core, Half type, const u32 (*a)[4],
-                     const u16 (*b)[kWideDepth], bool adds, u32 (*d)[kWideSums]);
+// One warp's part of wgmma m64nNk16: its 16 rows of A by the columns of B, of which there are a
+// multiple of 8 up to 256. d has columns / 2 sums of each lane. Without `adds` they begin at +0.
+constexpr int kWideRows = 16, kWideDepth = 16, kMostWideColumns = 256;
+void wgmma_m64k16(const TensorCore& core, Half type, const u16 (*a)[kWideDepth],
+                  const u16 (*b)[kWideDepth], int columns, bool adds, u32* d);
+// The rows of A that the registers of a warp's lanes have.
+void rows_of_registers(const u32 (*a)[4], u16 (*rows)[kWideDepth]);
 
-// Where the elements of B are that a wgmma's descriptor names: K-major without a swizzle, which is
-// 8 by 8 core matrices of 128 contiguous bytes.
+// Where the elements of an operand are that a wgmma's descriptor names: K-major without a swizzle,
+// which is 8 by 8 core matrices of 128 contiguous bytes. A row is one of A, or a column of B.
 struct SharedOperand {
-  u32 start;         // an address of shared memory, of 18 bits
-  u32 next_columns;  // bytes from a core matrix to the one with the next 8 of k
-  u32 next_rows;     // bytes to the one with the next 8 columns of B
-  // Offset of the eight elements k/8*8 to k/8*8 + 7 of a column.
-  u32 offset(int column, int k) const {
-    return u32(k / 8) * next_columns + u32(column / 8) * next_rows + u32(column % 8) * 16;
+  u32 start;      // an address of shared memory, of 18 bits
+  u32 next_k;     // bytes from a core matrix to the one with the next 8 of k
+  u32 next_rows;  // bytes to the one with the next 8 rows
+  // Offset of the eight elements k/8*8 to k/8*8 + 7 of a row.
+  u32 offset(int row, int k) const {
+    return u32(k / 8) * next_k + u32(row / 8) * next_rows + u32(row % 8) * 16;
   }
 };
 // Decodes a descriptor. What it asks for and is not modelled comes back as words for a finding;

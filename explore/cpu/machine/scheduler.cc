@@ -228,6 +228,7 @@ void populate(u32 first, u32 end) {
     block->dynamic_bytes = launch->shared_bytes;
     block->place = b - first;
     block->memory = begin_shared(*block);
+    begin_registers(*block, launch->threads);
     for (u32 t = 0; t < launch->threads; ++t) {
       if (t % kWarpSize == 0) {
         if (warp_pool.empty()) warp_pool.push_back(std::make_unique<Warp>());
@@ -239,6 +240,7 @@ void populate(u32 first, u32 end) {
         std::fill(std::begin(w.lanes), std::end(w.lanes), nullptr);
         w.present = w.ready = w.poised = w.arrived = w.turn = 0;
         w.has_stored = false;
+        begin_registers(w, launch->threads);
         begin_products(w);
         queue.push_back(w.number);
       }
@@ -279,7 +281,7 @@ Outcome run(const Launch& l) {
   idle_steps = 0;
   outcome = Outcome::kDone;
   reset_polls();
-  begin_launch_of_schedule(l.at_once, l.threads / kWarpSize);
+  begin_launch_of_schedule(l.at_once, (l.threads + kWarpSize - 1) / kWarpSize);
   launch_begins(l);
   for (u32 first = 0; first < l.blocks && outcome == Outcome::kDone; first += l.at_once) {
     populate(first, std::min(first + l.at_once, l.blocks));

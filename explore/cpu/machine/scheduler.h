@@ -60,15 +60,18 @@ struct Warp {
   Site site = {};
   u32 turn = 0;
   bool has_stored = false;  // words that other blocks may look for, since it has looked for theirs
+  u32 registers = 0;        // of each lane
   WideState wide;  // of wgmma (wide.cc)
   alignas(16) u8 slots[2][kWarpSize * kMostExchanged];
 };
 
-// Fibers that wait for one another at bar.sync (barrier.cc).
+// Fibers that wait for one another at bar.sync, and those that have come by bar.arrive and gone on
+// (barrier.cc).
 struct NamedBarrier {
   u32 expected = 0;
   Site site = {};
-  std::vector<Fiber*> arrived;
+  std::vector<Fiber*> arrived, gone_on;
+  bool begun = false;  // whether the memory model knows what those have released
 };
 constexpr u32 kNamedBarriers = 16;
 
@@ -83,6 +86,7 @@ struct Block {
   u8* memory = nullptr;  // shared memory, of the arena
   u32 dynamic_bytes = 0;
   u32 live = 0;  // threads that have not ended
+  u32 free_registers = 0;
   NamedBarrier barriers[kNamedBarriers];
   std::vector<SharedArray> arrays;
   u32 array_bytes = 0;
@@ -127,9 +131,14 @@ void launch_begins(const Launch& launch);
 void launch_ends(bool completed);
 // Dynamic shared memory of a block.
 u8* begin_shared(const Block& block);
-// A warp begins with no product of wgmma, and no lane ends before one is waited for (wide.cc).
+// A warp begins with no product of wgmma, no lane ends before one is waited for, and no block before
+// all four warps of a group have begun it (wide.cc).
 void begin_products(Warp& warp);
 void thread_leaves_products(Fiber& fiber);
+void block_leaves_products(const Block& block);
+// Each lane of a block begins with as many registers as a kernel of so many threads may have (warp.cc).
+void begin_registers(Block& block, u32 threads);
+void begin_registers(Warp& warp, u32 threads);
 void fiber_ends(Fiber& fiber);
 void block_ends(Block& block);
 // At a choice point something that has been delayed may happen: in how many ways, and one of them.

@@ -3,9 +3,12 @@
 // to the next collective, others may still be reading what they got from this one.
 #include <cstring>
 
+#include <algorithm>
+
+#include "device.h"
 #include "findings.h"
-#include "scheduler.h"
 #include "model.h"
+#include "scheduler.h"
 
 namespace machine {
 
@@ -64,6 +67,63 @@ void warp_sync(Site site) {
     for (u32 i = 0; i < kWarpSize; ++i) ids[i] = warp.lanes[i]->id;
     order().join(ids, kWarpSize);
   });
+}
+
+// ---- registers ------------------------------------------------------------------------------------
+
+namespace {
+
+// Lanes have as many as all of a block may have, in eights.
+u32 registers_at_first(u32 threads) { return std::min(device.registers / threads, 255u) / 8 * 8; }
+
+struct Registers {
+  u32 count;
+  bool raises;
+};
+void set(Registers* lanes) {
+  Warp& warp = *current().warp;
+  const Registers wanted = lanes[0];
+  if (wanted.raises ? wanted.count < warp.registers : wanted.count > warp.registers) {
+    report_fatal(kCollectives, "a warp of " + std::to_string(warp.registers) + " registers a lane " +
+                 (wanted.raises ? "raises" : "lowers") + " them to " + std::to_string(wanted.count),
+                 {here(warp.site)});
+  }
+  if (wanted.raises) return;
+  warp.home->free_registers += (warp.registers - wanted.count) * kWarpSize;
+  warp.registers = wanted.count;
+  changed(&warp.home->free_registers);
+}
+
+}  // namespace
+
+void begin_registers(Block& block, u32 threads) {
+  block.free_registers = device.registers - registers_at_first(threads) * threads;
+}
+void begin_registers(Warp& warp, u32 threads) { warp.registers = registers_at_first(threads); }
+
+void lower_registers(u32 registers, Site site) {
+  const Registers wanted{registers, false};
+  converge(Collective::kRegisters, &wanted, sizeof wanted,
+           [](void* lanes) { set(static_cast<Registers*>(lanes)); }, site);
+}
+
+void raise_registers(u32 registers, Site site) {
+  const Registers wanted{registers, true};
+  converge(Collective::kRegisters, &wanted, sizeof wanted,
+           [](void* lanes) { set(static_cast<Registers*>(lanes)); }, site);
+  Warp& warp = *current().warp;
+  u32& free = warp.home->free_registers;
+  while (warp.registers < registers) {  // until a lane takes them for all
+    const u32 more = (registers - warp.registers) * kWarpSize;
+    if (free >= more) {
+      free -= more;
+      warp.registers = registers;
+      changed(&free);  // the other lanes
+    } else {
+      choice_point(Next::kCommutes);
+      sleep_on(&free, "registers that other warps have", site);
+    }
+  }
 }
 
 }  // namespace machine

@@ -169,30 +169,34 @@ void wide_products(uint64_t outputs) {
   for (uint64_t i = 0; n < outputs; ++i) {
     const Half type = i % 2 ? Half::kFp16 : Half::kBf16;
     const bool adds = i % 3 != 0;
+    const int columns = int(i % 32 + 1) * 8;
     Random random{i + 77};
     const Operands of{type == Half::kBf16 ? 7 : 10, Distribution(i / 2 % kDistributions)};
     Tile t{};
-    u16 b[kWideColumns][16];
-    u32 c[16][kWideColumns], a[32][4], d[32][kWideSums];
+    u16 b[kMostWideColumns][16], rows[16][16];
+    u32 c[16][kMostWideColumns], a[32][4], d[32 * kMostWideColumns / 2];
     MmaLane lanes[32];
     of.fill(&t.a[0][0], 16, false, random);
-    of.fill(&b[0][0], kWideColumns, true, random);
+    of.fill(&b[0][0], columns, true, random);
     to_lanes(t, lanes);
     for (int lane = 0; lane < 32; ++lane) memcpy(a[lane], lanes[lane].a, sizeof a[lane]);
+    rows_of_registers(a, rows);
     for (int row = 0; row < 16; ++row)
-      for (int column = 0; column < kWideColumns; ++column)
+      for (int column = 0; column < columns; ++column)
         c[row][column] = of.accumulator(t.a[row], b[column], random);
     // Sum i of a lane: row lane / 4 (+ 8 if i / 2 is odd), column i / 4 * 8 + lane % 4 * 2 + i % 2.
     const auto row_of = [](int lane, int i) { return (lane >> 2) + (i & 2) * 4; };
     const auto column_of = [](int lane, int i) { return (i >> 2) * 8 + (lane & 3) * 2 + (i & 1); };
+    const int sums = columns / 2;
     for (int lane = 0; lane < 32; ++lane)
-      for (int j = 0; j < kWideSums; ++j) d[lane][j] = c[row_of(lane, j)][column_of(lane, j)];
-    wgmma_m64n64k16(kTensorCoreSm90, type, a, b, adds, d);
+      for (int j = 0; j < sums; ++j) d[lane * sums + j] = c[row_of(lane, j)][column_of(lane, j)];
+    wgmma_m64k16(kTensorCoreSm90, type, rows, b, columns, adds, d);
     const Statement statement = statement_of(type, kTensorCoreSm90);
     for (int lane = 0; lane < 32; ++lane) {
-      for (int j = 0; j < kWideSums; ++j, ++n) {
+      for (int j = 0; j < sums; ++j, ++n) {
         const int row = row_of(lane, j), column = column_of(lane, j);
-        wrong += d[lane][j] != statement.product(t.a[row], b[column], adds ? c[row][column] : 0, 16);
+        wrong += d[lane * sums + j] !=
+                 statement.product(t.a[row], b[column], adds ? c[row][column] : 0, 16);
       }
     }
   }

@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
   // Seven blocks on three SMs.
   f = function(module, "scaled");
   CHECK(launch(f, 7, 64, 300 << 10, a) == kInvalidValue);
-  CHECK(launch(f, 7, 60, 256, a) == kInvalidValue);
+  CHECK(launch(f, 7, 0, 256, a) == kInvalidValue);
   CHECK(launch(f, 7, 64, 256, a) == kSuccess);
   CHECK(says("\"findings\":[]") && says("\"launches\":1"));
   CHECK(cuMemcpyDtoHAsync_v2(words.data(), out, kCount * 4, nullptr) == kSuccess);

@@ -3,6 +3,9 @@
 #include "machine_test.h"
 
 #include "../amk_cpu/copy.h"
+#include "../machine/tensor.h"
+
+extern "C" void __tsan_write4(void* p);  // tsan.cc
 
 namespace {
 
@@ -77,6 +80,14 @@ void warps() {
 
 void barriers() {
   u32* out = allocate<u32>(2);
+  under_schedules("a warp of three lanes", 2, 35, 0, [=] {
+    block_sync();
+    add_relaxed(out + block_index(), 1);
+  }, [=](m::Outcome o) {
+    CHECK(o == m::Outcome::kDone && m::reports().empty());
+    CHECK(out[0] == 35 && out[1] == 35);
+    clear(out, 2);
+  });
   under_schedules("bar.sync", 2, 96, 1024, [=] {
     u32* shared = reinterpret_cast<u32*>(block_memory());
     const u32 t = thread_index();
@@ -103,6 +114,55 @@ void barriers() {
   under_schedules("a barrier that nobody else comes to", 1, 64, 0, [] {
     if (thread_index() < 32) named_barrier_sync<1, 64>();
   }, [](m::Outcome o) { CHECK(o == m::Outcome::kAbandoned && found(m::kStall)); });
+}
+
+// Two warps take turns: each works when the other has come to its barrier, and does not wait for the
+// other there.
+void turns(u32* out, bool early) {
+  u32* shared = reinterpret_cast<u32*>(block_memory());
+  const u32 warp = thread_index() / 32, lane = thread_index() % 32;
+  if (warp == 1) named_barrier_arrive<64>(2);
+  for (u32 round = 0; round < 3; ++round) {
+    if (warp == 0) named_barrier_sync<2, 64>();
+    else named_barrier_sync<3, 64>();
+    if (early) warp == 0 ? named_barrier_arrive<64>(3) : named_barrier_arrive<64>(2);
+    __tsan_write4(&shared[lane]);
+    shared[lane] = round == 0 && warp == 0 ? 1 : shared[lane] * 2 + warp;
+    if (!early && warp == 0) named_barrier_arrive<64>(3);
+    if (!early && warp == 1 && round < 2) named_barrier_arrive<64>(2);
+  }
+  if (warp == 1) add_relaxed(out, shared[lane]);
+}
+
+void arrivals() {
+  u32* out = allocate<u32>(1);
+  under_schedules("turns of two warps", 1, 64, 1024, [=] { turns(out, false); }, [=](m::Outcome o) {
+    CHECK(o == m::Outcome::kDone && m::reports().empty());
+    CHECK(*out == 32 * 53);
+    clear(out, 1);
+  });
+  under_schedules("a turn that is given up early", 1, 64, 1024, [=] { turns(out, true); },
+                  [](m::Outcome) { CHECK(found("race")); });
+  under_schedules("arrivals of halves of warps", 1, 96, 0, [] {
+    if (thread_index() < 32) named_barrier_sync<1, 64>();
+    else if (thread_index() % 32 < 16) named_barrier_arrive<64>(1);
+  }, [](m::Outcome) { CHECK(found(m::kParticipants)); });
+}
+
+// ---- registers ------------------------------------------------------------------------------------
+
+void registers() {
+  // 384 threads begin with 168 each.
+  under_schedules("registers that one group gives up", 1, 384, 0, [] {
+    if (thread_index() < 256) raise_registers<240>();
+    else lower_registers<24>();
+  }, [](m::Outcome o) { CHECK(o == m::Outcome::kDone && m::reports().empty()); });
+  under_schedules("registers that nobody gives up", 1, 384, 0, [] {
+    if (thread_index() < 256) raise_registers<240>();
+    else lower_registers<40>();
+  }, [](m::Outcome o) { CHECK(o == m::Outcome::kAbandoned && found(m::kStall)); });
+  under_schedules("registers that are raised to fewer", 1, 384, 0, [] { raise_registers<160>(); },
+                  [](m::Outcome) { CHECK(found(m::kCollectives)); });
 }
 
 // ---- memory of the host -------------------------------------------------------------------------
@@ -143,7 +203,7 @@ void stream(const u8* source, u32 chunks, u32* sum, u32 arrivals, bool fence = t
       while (!barrier_try_wait(&ring.empty[slot], phase ^ 1, 1)) {
       }
       barrier_arrive_expect(&ring.full[slot], kChunk);
-      copy_bulk(ring.slots[slot], source + c * kChunk, kChunk, &ring.full[slot], 0);
+      copy_bulk(ring.slots[slot], source + c * kChunk, kChunk, &ring.full[slot]);
     }
   } else if (thread_index() < 32) {
     u32 own = 0;
@@ -203,6 +263,114 @@ void copies() {
     CHECK(*sum == expected);
     clear(sum, 1);
   });
+}
+
+// ---- boxes of tensors -----------------------------------------------------------------------------
+
+// A tensor of four dimensions of 16-bit elements, and a box of it at a coordinate, element by element.
+constexpr u32 kDims[4] = {40, 3, 5, 4}, kSides[4] = {16, 2, 1, 3};
+constexpr u64 kStrides[3] = {96, 320, 1664};
+constexpr u32 kBoxBytes = 16 * 2 * 3 * 2, kTensorBytes = 1664 * 4;
+struct Boxes {
+  u8 box[2][(kBoxBytes + 127) / 128 * 128];
+  u64 full;
+};
+
+TensorMap* map_of(u8* tensor) {
+  TensorMap* map = allocate<TensorMap>(1);
+  const u64 dims[4] = {kDims[0], kDims[1], kDims[2], kDims[3]};
+  const u32 ones[4] = {1, 1, 1, 1};
+  CHECK(m::encode_tensor({1, 4, tensor, dims, kStrides, kSides, ones, 0, 0, 0}, map) == m::Encoded::kDone);
+  return map;
+}
+
+void copy_boxes(const TensorMap* map, const int (&at)[4], const u8* tensor, bool expects, u32* wrong) {
+  Boxes& shared = *reinterpret_cast<Boxes*>(block_memory());
+  if (thread_index() == 0) {
+    barrier_init(&shared.full, 1);
+    fence_barrier_init();
+    // Another one is under way when the first is waited for, to no harm if it is expected.
+    copy_tensor(shared.box[0], map, at, &shared.full);
+    copy_tensor(shared.box[1], map, at, &shared.full);
+    barrier_arrive_expect(&shared.full, expects ? 2 * kBoxBytes : kBoxBytes);
+  }
+  block_sync();
+  while (!barrier_try_wait(&shared.full, 0, 1)) {
+  }
+  for (u32 i = thread_index(); i < kBoxBytes; i += 32) {
+    u32 rest = i / 2;
+    bool inside = true;
+    u64 from = i % 2;
+    for (u32 d = 0; d < 4; ++d) {
+      const int index = at[d] + int(rest % kSides[d]);
+      rest /= kSides[d];
+      inside &= index >= 0 && index < int(kDims[d]);
+      from += u64(index) * (d == 0 ? 2 : kStrides[d - 1]);
+    }
+    for (const auto& box : shared.box)
+      if (box[i] != (inside ? tensor[from] : 0)) add_relaxed(wrong, 1);
+  }
+}
+
+void boxes() {
+  u8* tensor = allocate<u8>(kTensorBytes);
+  u32* wrong = allocate<u32>(1);
+  for (u32 i = 0; i < kTensorBytes; ++i) tensor[i] = u8(i * 31 + i / 251 + 1);
+  const TensorMap* map = map_of(tensor);
+  constexpr int kAt[][4] = {{0, 0, 0, 0}, {16, 1, 4, 1}, {21, 0, 2, 0}, {30, 2, 3, 2},
+                            {-3, -1, 1, -2}, {40, 0, 0, 0}, {0, 0, -1, 0}, {37, 2, 4, 3}};
+  for (const auto& at : kAt) {
+    clear(wrong, 1);
+    under_schedules("a box of a tensor", 1, 32, sizeof(Boxes), [&] {
+      copy_boxes(map, at, tensor, true, wrong);
+    }, [=](m::Outcome o) { CHECK(o == m::Outcome::kDone && m::reports().empty() && *wrong == 0); });
+  }
+  u32 early = 0;
+  under_schedules("a box whose bytes nobody expects", 1, 32, sizeof(Boxes), [&] {
+    copy_boxes(map, kAt[0], tensor, false, wrong);
+  }, [&](m::Outcome) {
+    CHECK(found(m::kArrivals) || found(m::kStall));
+    early += found(m::kArrivals);
+  });
+  CHECK(early > 0);
+  m::clear_reports();
+  under_schedules("a map of another rank", 1, 32, sizeof(Boxes), [=] {
+    Boxes& shared = *reinterpret_cast<Boxes*>(block_memory());
+    if (thread_index() == 0) copy_tensor(shared.box[0], map, {0, 0, 0}, &shared.full);
+  }, [](m::Outcome) { CHECK(found(m::kCopies)); });
+  under_schedules("a map that the kernel has written", 1, 32, sizeof(Boxes), [&] {
+    Boxes& shared = *reinterpret_cast<Boxes*>(block_memory());
+    if (thread_index() != 0) return;
+    barrier_init(&shared.full, 1);
+    fence_barrier_init();
+    add_relaxed(const_cast<u64*>(map->words + 15), 0);
+    copy_tensor(shared.box[0], map, kAt[0], &shared.full);
+    barrier_arrive_expect(&shared.full, kBoxBytes);
+    while (!barrier_try_wait(&shared.full, 0, 1)) {
+    }
+  }, [](m::Outcome) { CHECK(found("constant")); });
+
+  test = "tensors that cannot be encoded";
+  const u64 dims[2] = {64, 8}, odd[1] = {72}, strides[1] = {128};
+  const u32 sides[2] = {32, 8}, narrow[2] = {4, 8}, high[2] = {32, 257}, ones[2] = {1, 1}, twos[2] = {2, 1};
+  alignas(64) TensorMap to[2];
+  const m::TensorArguments good{1, 2, tensor, dims, strides, sides, ones, 0, 0, 0};
+  const auto encoded = [&](auto&& change, void* at) {
+    m::TensorArguments a = good;
+    change(a);
+    return m::encode_tensor(a, at);
+  };
+  using A = m::TensorArguments&;
+  CHECK(m::encode_tensor(good, to) == m::Encoded::kDone);
+  CHECK(m::encode_tensor(good, &to[0].words[1]) == m::Encoded::kInvalid);
+  CHECK(encoded([&](A a) { a.address = tensor + 8; }, to) == m::Encoded::kInvalid);
+  CHECK(encoded([&](A a) { a.strides = odd; }, to) == m::Encoded::kInvalid);
+  CHECK(encoded([&](A a) { a.box = narrow; }, to) == m::Encoded::kInvalid);
+  CHECK(encoded([&](A a) { a.box = high; }, to) == m::Encoded::kInvalid);
+  CHECK(encoded([](A a) { a.rank = 6; }, to) == m::Encoded::kInvalid);
+  CHECK(encoded([&](A a) { a.element_strides = twos; }, to) == m::Encoded::kNotModelled);
+  CHECK(encoded([](A a) { a.swizzle = 3; }, to) == m::Encoded::kNotModelled);
+  CHECK(encoded([](A a) { a.type = 10; }, to) == m::Encoded::kNotModelled);
 }
 
 // ---- polls ----------------------------------------------------------------------------------------
@@ -486,8 +654,11 @@ int main() {
   if (!m::arena_begin()) return puts("no arena"), 1;
   warps();
   barriers();
+  arrivals();
+  registers();
   pinned();
   copies();
+  boxes();
   polls();
   strategies();
   lateness();
