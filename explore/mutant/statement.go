@@ -177,6 +177,11 @@ func (p *parser) declaration(path string) error {
 					body: first}})
 			}
 			return nil
+		case t.is("operator"): // whose name is marks, or a pair of brackets
+			name = t.text
+			for p.at++; p.at < len(p.tokens) && (name == t.text || !p.is("(")); p.at++ {
+				name += p.tokens[p.at].text
+			}
 		case t.is("="):
 			initialises = true
 			p.at++

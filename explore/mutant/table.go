@@ -109,7 +109,7 @@ var primitives = []primitive{
 	{name: "barrier_arrive_expect", changes: append(
 		[]change{{Weaker, "no bytes", "barrier_arrive($0, 1)"}},
 		by(Count, "$1", "16", "barrier_arrive_expect($0, $1)")...)},
-	{name: "copy_bulk", changes: []change{{ShortCopy, "", "copy_bulk($0, $1, ($2) - 16, $3, $4)"}}},
+	{name: "copy_bulk", changes: []change{{ShortCopy, "", "copy_bulk($0, $1, ($2) - 16, $3)"}}},
 	{name: "copy_async_16", changes: []change{
 		{Weaker, "plain", "(void)(*(uint4*)($0) = *(const uint4*)($1))"}}},
 	{name: "commit_copies"},

@@ -8,6 +8,11 @@ namespace amk {
 constexpr u32 kWindow = kInFlight < kRingSlots ? kInFlight : kRingSlots;
 static_assert(kWindow >= 1, "something is on its way");
 
+struct Sum {
+  Sum operator+(Sum other) const { return {wait_empty(), other}; }
+  u32 operator()(int i) const { return load_relaxed(of + i); }
+};
+
 struct Producer {
   u32 phase = 1;   // of the empty barrier
   u32 issued = 0;  // chunks
