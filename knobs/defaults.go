@@ -64,7 +64,7 @@ func (c *Case) quads(chunk int) int {
 }
 
 // evenChunk is the chunk in whose quads a tile of the hidden size is cut evenly, if matrices are quantised: their quads
-// are not powers of two of bytes. It has an eighth more bytes than usual at most, and as many quads for each warp; 0 if
+// are not powers of two of bytes. It has a quarter more bytes than usual at most, and as many quads for each warp; 0 if
 // no chunk is.
 func (c *Case) evenChunk() int {
 	if _, quantised := c.Format.(format.Quantised); !quantised {
@@ -72,7 +72,7 @@ func (c *Case) evenChunk() int {
 	}
 	ceil := func(n, d int) int { return (n + d - 1) / d }
 	bytes, warps := c.Format.Geometry().QuadBytes(), c.rows[Warps].Default
-	quads, most := ceil(c.Model.Hidden, format.QuadColumns), c.rows[ChunkBytes].Default*9/8/bytes
+	quads, most := ceil(c.Model.Hidden, format.QuadColumns), c.rows[ChunkBytes].Default*5/4/bytes
 	each := ceil(quads, ceil(quads, most))
 	if even := ceil(each, warps) * warps; even <= most {
 		each = even
