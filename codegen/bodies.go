@@ -295,8 +295,13 @@ func BodyOf(p *ir.Program, s *ir.Stage) string {
 			matrix = m.DType.String()
 			if q := m.Layout.Scales; q.Group > 0 {
 				matrix += fmt.Sprintf(" by %d", q.Group)
-				if q.Zeros {
-					matrix += " with zeros"
+				for _, has := range []struct {
+					it   bool
+					word string
+				}{{q.Zeros, "zeros"}, {q.Mins, "mins"}, {q.Steps, "steps"}} {
+					if has.it {
+						matrix += " with " + has.word
+					}
 				}
 			}
 		}

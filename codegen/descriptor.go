@@ -95,8 +95,12 @@ func (b *builder) matrixFormat(s *ir.Stage, at site) format.Format {
 
 // weightFormat is a WeightFormat of weight_format.cuh.
 func weightFormat(f format.Quantised) string {
-	return fmt.Sprintf("{%s, %d, %s, %t}", format.Enumerators[f.DType()], f.Group(), format.Enumerators[f.Scale()],
-		f.Zeros())
+	s := f.Scales()
+	text := fmt.Sprintf("%s, %d, %s, %t", format.Enumerators[f.DType()], s.Group, format.Enumerators[s.Type], s.Zeros)
+	if s.Mins || s.Steps {
+		text += fmt.Sprintf(", %t, %t", s.Mins, s.Steps)
+	}
+	return "{" + text + "}"
 }
 
 // stageNumber is the enumerator of a descriptor's stage.

@@ -95,6 +95,9 @@ func (b *builder) promptShape(p promptProduct) promptShape {
 	const quarters = 4
 	if _, quantised := p.matrix.(format.Quantised); quantised {
 		each := tokenTile*64 + tokenTile*8 // digits of 32 columns, and of each token a scale and a sum
+		if format.InHalves(p.matrix) {
+			each += tokenTile * 8 // of each half
+		}
 		if !format.InFixedPoint(p.matrix) {
 			each = tokenTile*64 + tokenTile*4 // halves, and a scale
 		}

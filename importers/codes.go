@@ -69,11 +69,11 @@ quantise with GPTQ or AWQ write one for each matrix. Adding it changes nothing, 
 has been looked at; one that is not zero is refused (AMK1111).`)
 
 	codeBlocks = diag.New("AMK1131", "blocks of a GGUF file are stored as the values that they mean", `
-A build streams Q4_0 and Q8_0 as they are: 4 or 8 bits with a scale in fp16 for 32 columns. Of the other types each
-element is computed, as llama.cpp does, and stored in the dtype of the model (--dtype): the model is the same up to that
-rounding, and takes as much memory as one that is not quantised. So do Q4_0 and Q8_0 where matrices that the kernel
-multiplies as one, such as queries, keys and values, are of several types. --weights int4 or int8 quantises them, if
-that is what you want.`)
+A build streams blocks as they are. Where the kernel multiplies matrices of several types as one, such as queries, keys
+and values, they are stored in a format that has the values of all. There is none for some pairs, such as Q8_0 with
+Q4_1, or blocks with F16. Then each element is computed, as llama.cpp does, and stored in the dtype of the model
+(--dtype): the model is the same up to that rounding, and takes as much memory as one that is not quantised. --weights
+int4 or int8 quantises them, if that is what you want.`)
 
 	codeTied = diag.New("AMK1112", "the stored lm_head of a tied model differs from the embedding", `
 tie_word_embeddings is true, so that the head is the embedding; the files hold an lm_head.weight with other values.

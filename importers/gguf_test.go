@@ -3,6 +3,7 @@ package importers
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,8 +32,8 @@ func storages(g *ir.Graph) map[string]string {
 	return out
 }
 
-// Matrices of Q4_0 and Q8_0 are stored as they are where all that is streamed as one is, and others as their values;
-// a warning says how many of which type there are. The config alone says the same.
+// Matrices in blocks that are a weight format are stored as they are where all that is streamed as one has a format in
+// common, and others as their values; a warning says how many of which type there are. The config alone says the same.
 func TestStorageOfGGUF(t *testing.T) {
 	same := func(storage string) map[string]string {
 		out := map[string]string{}
@@ -43,19 +44,15 @@ func TestStorageOfGGUF(t *testing.T) {
 		return out
 	}
 	mixed := same("I8")
-	for _, node := range []string{"embed", "q_proj", "k_proj", "v_proj", "down_proj"} {
-		mixed[node] = "values"
-	}
+	mixed["down_proj"], mixed["embed"] = "I5", "I5"
 	for name, c := range map[string]struct {
 		want     map[string]string
 		warnings []string
 	}{
-		"llama-q4_0": {want: same("I4")},
-		"llama-q8_0": {want: same("I8")},
-		"llama-q4_1": {want: same("values"),
-			warnings: []string{"23 tensors stored as Q4_1, which no weight format has"}},
-		"llama-mixed": {want: mixed, warnings: []string{"1 tensor stored as MXFP4", "3 tensors stored as Q5_0",
-			"3 tensors stored as Q5_1", "6 tensors stored as Q8_0, in a stage with matrices of another type"}},
+		"llama-q4_0":  {want: same("I4")},
+		"llama-q8_0":  {want: same("I8")},
+		"llama-q4_1":  {want: same("I4")},
+		"llama-mixed": {want: mixed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := importModel(t, ggufModels+name+"/"+name+".gguf")
@@ -76,8 +73,8 @@ func TestStorageOfGGUF(t *testing.T) {
 }
 
 // tinyGGUF is a file with a layer of 32 columns, its matrices in a type of which blocks of one or 32 elements take some
-// bytes.
-func tinyGGUF(arch string, kind uint32, bytes int) []byte {
+// bytes, but for some that are F32.
+func tinyGGUF(arch string, kind uint32, bytes int, plain ...string) []byte {
 	fields := []modeltest.GGUFField{{Key: "general.architecture", Value: arch}}
 	for _, name := range []string{"block_count", "attention.head_count", "context_length", "attention.sliding_window"} {
 		if name != "attention.sliding_window" || arch == "gemma3" {
@@ -101,7 +98,11 @@ func tinyGGUF(arch string, kind uint32, bytes int) []byte {
 		if bytes > 4 {
 			size = 32 * bytes
 		}
-		tensors = append(tensors, modeltest.GGUFTensor{Name: name + ".weight", Type: kind, Shape: []int{32, 32},
+		of := kind
+		if slices.Contains(plain, name) {
+			of, size = 0, 32*32*4
+		}
+		tensors = append(tensors, modeltest.GGUFTensor{Name: name + ".weight", Type: of, Shape: []int{32, 32},
 			Data: make([]byte, size)})
 	}
 	for _, name := range []string{"output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"} {
@@ -109,6 +110,21 @@ func tinyGGUF(arch string, kind uint32, bytes int) []byte {
 			Data: make([]byte, 128)})
 	}
 	return modeltest.GGUF(fields, tensors)
+}
+
+// Matrices that are streamed as one are stored as their values where no format has those of all.
+func TestBlocksWithoutFormat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	require.NoError(t, os.WriteFile(path, tinyGGUF("llama", 2, 18, "blk.0.attn_k"), 0o644))
+	s, err := importModel(t, path)
+	require.NoError(t, err)
+	require.Len(t, s.Warnings, 1)
+	require.Contains(t, s.Warnings[0].Error(), "2 tensors stored as Q4_0, in a stage with matrices of types that no "+
+		"format has in common")
+	for node, want := range map[string]string{"q_proj": "values", "k_proj": "values", "v_proj": "values",
+		"o_proj": "I4"} {
+		require.Equal(t, want, storages(s.Graph)[node])
+	}
 }
 
 // Whatever a GGUF file says, import answers with a graph or with diagnostics.

@@ -132,9 +132,9 @@ func (m *importer) sayRead(all []map[string]*stage) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		m.diags.Add(diag.Warningf(codeBlocks, m.pos("weights"), "%s stored as %s, %s: what they mean is stored in the "+
-			"dtype of the model, which takes more memory, unless --weights quantises it",
-			counted(counts[name], "tensor"), name, quantised.Unfit(name)))
+		m.diags.Add(diag.Warningf(codeBlocks, m.pos("weights"), "%s stored as %s, in a stage with matrices of types "+
+			"that no format has in common: what they mean is stored in the dtype of the model, which takes more "+
+			"memory, unless --weights quantises it", counted(counts[name], "tensor"), name))
 	}
 }
 
@@ -171,7 +171,7 @@ func (s *stage) storage() *ir.Storage {
 	}
 	dtype, _ := ir.ParseDType(s.element.Type) // which refuseStages has looked at
 	return &ir.Storage{DType: dtype, Scales: ir.Scales{Group: s.element.Group, DType: ModelDTypes[s.element.Scale],
-		Zeros: s.zeros}}
+		Zeros: s.zeros, Mins: s.element.Mins, Steps: s.element.Steps}}
 }
 
 // refuseStages refuses stages that no weight format is for, and reports whether there is one.
@@ -225,8 +225,8 @@ func (m *importer) matchStages(g *ir.Graph, body []ir.GraphNode, layer int, stag
 			}
 			s.keys = append(s.keys, key)
 			if !s.element.StreamsWith(element) {
-				if m.scheme.Types != nil { // tools that write GGUF mix types: what has no format of its own is read
-					s.element, s.zeros = nil, false
+				if m.scheme.Types != nil { // tools that write GGUF mix types: what has no format in common is read
+					s.element, s.zeros = s.element.Wider(element), false
 					continue
 				}
 				m.diags.Add(diag.Errorf(codeMixed, "tensor "+key, "is %s, and %s is %s; accepted: matrices that are "+

@@ -40,7 +40,14 @@ type Layout struct {
 type Scales struct {
 	Group int   // columns
 	DType DType // F32, F16 or BF16
-	Zeros bool  // whether there are zero points too
+	Zeros bool  // whether there are zero points
+	Mins  bool  // whether there are minima, which are added
+	Steps bool  // whether scales and minima are integers times one that groups have in common
+}
+
+// blocks are the scales as package format names them.
+func (s Scales) blocks() format.Scales {
+	return format.Scales{Group: s.Group, Type: s.DType.String(), Zeros: s.Zeros, Mins: s.Mins, Steps: s.Steps}
 }
 
 // Words reports whether elements are exchanged as self-validating words.
@@ -48,7 +55,7 @@ func (l Layout) Words() bool { return l.Kind == Word32 || l.Kind == Word64 }
 
 func (l Layout) String() string {
 	if l.Kind == Tile8x128 {
-		return format.BlocksLayout(l.Scales.Group, l.Scales.DType.String(), l.Scales.Zeros)
+		return l.Scales.blocks().Layout()
 	}
 	if l.Copies > 1 {
 		return fmt.Sprintf("%sx%d", l.Kind, l.Copies)

@@ -73,7 +73,9 @@ func TestLayoutStrings(t *testing.T) {
 			require.Equal(t, l, back)
 		}
 	}
-	for _, s := range []Scales{{64, BF16, true}, {32, F16, false}, {128, F32, false}} {
+	for _, s := range []Scales{{Group: 64, DType: BF16, Zeros: true}, {Group: 32, DType: F16},
+		{Group: 128, DType: F32}, {Group: 32, DType: F16, Mins: true}, {Group: 16, DType: F16, Steps: true},
+		{Group: 32, DType: F16, Mins: true, Steps: true}} {
 		l := Layout{Kind: Tile8x128, Scales: s}
 		back, err := ParseLayout(l.String())
 		require.NoError(t, err)
@@ -81,7 +83,8 @@ func TestLayoutStrings(t *testing.T) {
 	}
 	for _, s := range []string{"", "x2", "word32x", "word32x1", "word32x-2", "word32x9999", "word32 x2", "tile8x128",
 		"tile8x128.", "tile8x128.g64", "tile8x128.64.BF16", "tile8x128.g064.BF16", "tile8x128.g64.BF16.",
-		"tile8x128.g64.BF16.zero", "tile8x128.g-4.BF16", "tile8x128.g64.B16", "tile8x128x2"} {
+		"tile8x128.g64.BF16.zero", "tile8x128.g64.BF16.mins.steps", "tile8x128.g64.F16.mins.mins",
+		"tile8x128.g-4.BF16", "tile8x128.g64.B16", "tile8x128x2"} {
 		_, err := ParseLayout(s)
 		require.Error(t, err, s)
 	}

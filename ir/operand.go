@@ -3,10 +3,9 @@ package ir
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
-
-	"amkc/ir/format"
 )
 
 // The strings below are shared by the text and the JSON form: operands, parameter values, layouts.
@@ -174,11 +173,12 @@ func ParseLayout(s string) (Layout, error) {
 	return Layout{}, err
 }
 
-// parseScales reads g64.BF16 or g64.BF16.zeros.
+// parseScales reads what follows the kind of a quantised layout: g64.BF16, and what else groups have.
 func parseScales(s string) (Layout, error) {
-	rest, zeros := strings.CutSuffix(s, ".zeros")
-	group, dtype, _ := strings.Cut(rest, ".")
-	l := Layout{Kind: Tile8x128, Scales: Scales{Zeros: zeros}}
+	words := strings.Split(s, ".")
+	has := func(word string) bool { return slices.Contains(words, word) }
+	group, dtype := words[0], words[min(1, len(words)-1)]
+	l := Layout{Kind: Tile8x128, Scales: Scales{Zeros: has("zeros"), Mins: has("mins"), Steps: has("steps")}}
 	n, err := strconv.Atoi(strings.TrimPrefix(group, "g"))
 	if err == nil {
 		l.Scales.Group = n
@@ -186,7 +186,7 @@ func parseScales(s string) (Layout, error) {
 	}
 	if err != nil || n < 1 || l.String() != Tile8x128.String()+"."+s {
 		return Layout{}, fmt.Errorf("scales %s; want them as in %s", strconv.Quote(clip(s)),
-			format.BlocksLayout(64, BF16.String(), true))
+			Scales{Group: 64, DType: BF16, Zeros: true}.blocks().Layout())
 	}
 	return l, nil
 }

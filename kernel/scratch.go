@@ -29,23 +29,32 @@ const (
 const MaxQuads = 32
 
 // In fixed point, the vector of a stage stays in registers up to registerQuads quads per warp. More are kept in shared
-// memory, DigitQuadBytes each: two bytes per column, and a scale and a sum for each quarter (digits.cuh). That is where
-// a batch of quads ends with its chunk, and where the ring keeps digitSlots slots besides them.
+// memory, digitQuadBytes each: two bytes per column, and a scale and a sum for each quarter, or a sum for each half of
+// one if these are groups (digits.cuh). That is where a batch of quads ends with its chunk, and where the ring keeps
+// digitSlots slots besides them.
 const (
-	registerQuads  = 4
-	batchQuads     = 4
-	digitSlots     = 6
-	DigitQuadBytes = 2*format.QuadColumns + 4*8
+	registerQuads = 4
+	batchQuads    = 4
+	digitSlots    = 6
 )
+
+func digitQuadBytes(f format.Format) int {
+	bytes := 2*format.QuadColumns + 4*8
+	if format.InHalves(f) {
+		bytes += 4 * 4
+	}
+	return bytes
+}
 
 // DigitBytes is the shared memory of a block for a vector in fixed point with n columns, which is used if there is room
 // and warps share a tile. GemvShape of gemv_mma.cuh computes the same.
-func DigitBytes(g format.Geometry, columns, chunk, warpsPerTile int) int {
+func DigitBytes(f format.Format, columns, chunk, warpsPerTile int) int {
+	g := f.Geometry()
 	quads, batch := QuadsPerWarp(g, columns, chunk, warpsPerTile), BatchQuads(g, columns, chunk, warpsPerTile)
 	if quads <= registerQuads || batch < 2 || quadsOfChunk(g, chunk, warpsPerTile)%batch != 0 {
 		return 0
 	}
-	return Warps * quads * DigitQuadBytes
+	return Warps * quads * digitQuadBytes(f)
 }
 
 // BatchQuads is the number of quads of integers that a warp multiplies before it adds up any: at most those that it has
@@ -177,7 +186,7 @@ func (k *Kept) Multiplies(f format.Format, d *ir.Dist, columns, chunk, warpsPerT
 	g, tokens := f.Geometry(), k.Pass.NumTokens()
 	if tokens == 1 {
 		if format.InFixedPoint(f) {
-			k.Digits = max(k.Digits, DigitBytes(g, columns, chunk, warpsPerTile))
+			k.Digits = max(k.Digits, DigitBytes(f, columns, chunk, warpsPerTile))
 		}
 		return
 	}

@@ -43,15 +43,16 @@ func TestScratchOfDigits(t *testing.T) {
 		HeadDim: 128}
 	columns := []int{4096, 4096, 14336}
 	const h200, l4, int4, int8 = 232448, 101376, 32 * 528, 16 * 1040
-	geometry := func(dtype string) format.Geometry {
-		return format.Find("tile8x128.g128.BF16", dtype).Geometry()
-	}
-	digits := DigitBytes(geometry("I4"), 14336, int4, 8)
+	of := func(dtype string) format.Format { return format.Find("tile8x128.g128.BF16", dtype) }
+	geometry := func(dtype string) format.Geometry { return of(dtype).Geometry() }
+	digits := DigitBytes(of("I4"), 14336, int4, 8)
 	require.Equal(t, 8*14*(128*2+32), digits)
-	require.Equal(t, digits, DigitBytes(geometry("I8"), 14336, int8, 8), "batches of two")
-	require.Zero(t, DigitBytes(geometry("I4"), 4096, int4, 8), "four quads are in registers")
-	require.Zero(t, DigitBytes(geometry("I8"), 14336, 8192, 8), "a chunk has no two quads for each warp")
-	require.Zero(t, DigitBytes(geometry("I4"), 14336, 28*528, 4), "seven quads of a chunk are not batches of four")
+	require.Equal(t, 8*14*(128*2+48), DigitBytes(format.Find("tile8x128.g16.F16.steps", "I6"), 14336, 16*848, 8),
+		"sums of halves of quarters")
+	require.Equal(t, digits, DigitBytes(of("I8"), 14336, int8, 8), "batches of two")
+	require.Zero(t, DigitBytes(of("I4"), 4096, int4, 8), "four quads are in registers")
+	require.Zero(t, DigitBytes(of("I8"), 14336, 8192, 8), "a chunk has no two quads for each warp")
+	require.Zero(t, DigitBytes(of("I4"), 14336, 28*528, 4), "seven quads of a chunk are not batches of four")
 	for chunk, want := range map[int]int{8448: 1, int8: 2, int4: 2, 32 * 1040: 4, 64 * 1040: 4} {
 		require.Equal(t, want, BatchQuads(geometry("I8"), 4096, chunk, 8), "int8 in chunks of %d bytes", chunk)
 	}

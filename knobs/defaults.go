@@ -213,7 +213,7 @@ func (c *Case) slots() int {
 	shared, chunk := c.Of(SharedBytes), c.Of(ChunkBytes)
 	scratch := c.scratch(func(m *ir.Model, tensorCores bool, kept kernel.Kept, columns ...int) kernel.Scratch {
 		if format.InFixedPoint(c.Format) {
-			kept.Digits = kernel.DigitBytes(c.Format.Geometry(), slices.Max(columns), chunk, c.rows[Warps].Default)
+			kept.Digits = kernel.DigitBytes(c.Format, slices.Max(columns), chunk, c.rows[Warps].Default)
 		}
 		return kernel.ScratchIn(shared, chunk, m, tensorCores, kept, columns...)
 	})

@@ -82,11 +82,17 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 	return r, nil
 }
 
-// stores reports whether a buffer keeps the elements, the scales and the zero points of a quantised matrix as they are.
+// stores reports whether a buffer keeps the elements of a quantised matrix, and what its groups have, as they are.
 func stores(b *ir.Buffer, e *quantised.Element) bool {
+	return b.Layout.Kind == ir.Tile8x128 && b.Layout.Scales.DType == importers.ModelDTypes[e.Scale] &&
+		e.IsStoredIn(elementOf(b, e))
+}
+
+// elementOf is the element of a quantised buffer, whose scales have the type of another one's.
+func elementOf(b *ir.Buffer, e *quantised.Element) quantised.Element {
 	s := b.Layout.Scales
-	return b.Layout.Kind == ir.Tile8x128 && b.DType.String() == e.Type && s.Group == e.Group &&
-		s.DType == importers.ModelDTypes[e.Scale] && (s.Zeros || !e.Zeros)
+	return quantised.Element{Type: b.DType.String(), Group: s.Group, Scale: e.Scale, Zeros: s.Zeros, Mins: s.Mins,
+		Steps: s.Steps}
 }
 
 // readGroups returns rows [row0, row1) as the matrices of the pieces store them.
@@ -95,17 +101,14 @@ func (r *rowReader) readGroups(row0, row1 int) (*format.Groups, error) {
 	for row := row0; row < row1; row++ {
 		k, at := r.stack.Source(row)
 		stored, _ := r.stack.Views[k].At(at, 0)
-		g, err := r.matrices[k].Row(stored)
+		g, err := r.matrices[k].RowIn(elementOf(r.buf, &r.matrices[k].Element), stored)
 		if err != nil {
 			return nil, err
 		}
-		out.Q, out.Scale = append(out.Q, g.Q...), append(out.Scale, g.Scale...)
-		switch {
-		case g.Zero != nil:
-			out.Zero = append(out.Zero, g.Zero...)
-		case r.buf.Layout.Scales.Zeros:
-			out.Zero = append(out.Zero, make([]int8, len(g.Scale))...)
+		if g.Zero == nil && r.buf.Layout.Scales.Zeros {
+			g.Zero = make([]int8, len(g.Scale))
 		}
+		out.Append(&g)
 	}
 	return out, nil
 }

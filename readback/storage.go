@@ -24,16 +24,21 @@ func (b *builder) readStorage(d *descriptor) {
 		return
 	}
 	v := r.take(s, constant, "WeightFormat", list).list
-	if len(v) != 4 {
+	const least, most = 4, 6
+	if len(v) != least && len(v) != most {
 		r.wrong(s, constant, "%d values; want an element type, the columns of a group, the type of scales, and "+
-			"whether there are zero points", len(v))
+			"whether there are zero points, and for the last two whether there are minima, and steps", len(v))
 		return
 	}
-	kinds := []valueKind{name, integer, name, boolean}
+	for len(v) < most {
+		v = append(v, value{kind: boolean})
+	}
+	kinds := []valueKind{name, integer, name, boolean, boolean, boolean}
 	is := slices.EqualFunc(v, kinds, func(v value, k valueKind) bool { return v.kind == k })
 	element, isElement := enumerators[v[0].name]
 	scale, isScale := enumerators[v[2].name]
-	d.storage = ir.Storage{DType: element, Scales: ir.Scales{Group: v[1].n, DType: scale, Zeros: v[3].n == 1}}
+	d.storage = ir.Storage{DType: element, Scales: ir.Scales{Group: v[1].n, DType: scale, Zeros: v[3].n == 1,
+		Mins: v[4].n == 1, Steps: v[5].n == 1}}
 	if !is || !isElement || !isScale || !d.storage.Quantised() || d.storage.Format() == nil {
 		r.wrong(s, constant, "no format of quantised matrices; want those of weight_format.cuh that amkc packs")
 		d.storage = ir.Storage{}

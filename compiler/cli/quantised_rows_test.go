@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -24,7 +26,25 @@ import (
 // are others.
 const rowsModel = `{"model_type": "llama", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": 1,
 	"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 9504,
-	"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`
+	"max_position_embeddings": 160, "torch_dtype": "bfloat16"%s}`
+
+// storedAs says in a config that matrices are those of a GGUF file: of one type, and others of some modules.
+func storedAs(types string) string {
+	of := map[string]string{}
+	for item := range strings.SplitSeq(types, ",") {
+		for _, module := range []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+			"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "lm_head"} {
+			if name, kind, named := strings.Cut(item, "="); !named || strings.HasSuffix(module, name) {
+				if module != "lm_head" {
+					module = "model.layers.0." + module
+				}
+				of[module] = cmp.Or(kind, name)
+			}
+		}
+	}
+	text, _ := json.Marshal(of)
+	return `, "quantization_config": {"quant_method": "gguf", "types": ` + string(text) + `}`
+}
 
 // What the kernel computes of several tokens in a pass, compiled for the CPU, has the bits of the same tokens on their
 // own: products with matrices of each kind of format, in one slab and several, of vectors that are normalised or
@@ -60,6 +80,9 @@ func TestRowsOfTheKernel(t *testing.T) {
 		{"fp16", "int4:g32:asym", "int8", "", 8, 18432, true},
 		{"bf16", "none", "", "", 8, 16384, true},
 		{"bf16", "none", "", "GainLayerNorm", 3, 4096, true},
+		{"bf16", "stored Q4_K,v_proj=Q6_K,down_proj=Q6_K,o_proj=Q5_K,lm_head=Q5_1", "", "", 5, 9728, false},
+		{"fp16 plain", "stored Q4_1,down_proj=Q6_K,o_proj=Q5_K,lm_head=Q4_K", "", "", 3, 9728, true},
+		{"fp16", "stored Q5_0,down_proj=Q4_1,o_proj=Q6_K,lm_head=Q6_K", "", "LayerNorm", 8, 16384, true},
 	} {
 		if c.long && os.Getenv("AMKC_LONG") == "" {
 			continue
@@ -80,9 +103,13 @@ func TestRowsOfTheKernel(t *testing.T) {
 			case "even":
 				hidden, intermediate = 3072, 4096
 			}
+			weights, stored := c.weights, ""
+			if types, is := strings.CutPrefix(weights, "stored "); is {
+				weights, stored = "", storedAs(types)
+			}
 			model := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"),
-				fmt.Appendf(nil, rowsModel, hidden, intermediate), 0o600))
+				fmt.Appendf(nil, rowsModel, hidden, intermediate, stored), 0o600))
 			o := builder.Options{Model: model, ConfigOnly: true, Config: config, DType: &dtype,
 				Passes: []ir.Pass{{Rows: c.rows}}}
 			if c.cache != "" {
@@ -90,8 +117,10 @@ func TestRowsOfTheKernel(t *testing.T) {
 				o.Cache = &integers
 			}
 			var err error
-			o.Formats, err = passes.ParseWeightFormats(c.weights)
-			require.NoError(t, err)
+			if weights != "" {
+				o.Formats, err = passes.ParseWeightFormats(weights)
+				require.NoError(t, err)
+			}
 			dir := emittedForRows(t, o)
 			products, attention := structsWith(t, dir, "kColumns"), structsWith(t, dir, "kShareRows")
 			require.Len(t, products, 5)

@@ -143,18 +143,21 @@ func decodeQ2K(dst []float32, b []byte) {
 func decodeQ3K(dst []float32, b []byte) {
 	mask, qs, packed, d := b[:32], b[32:96], b[96:108], f16(b[108:])
 	for i := range dst {
-		g := i / 16
-		scale := packed[g%8]>>(g/8*4)&15 | packed[8+g%4]>>(g/4*2)&3<<4
 		q := int(qs[i/128*32+i%32] >> (i % 128 / 32 * 2) & 3)
 		if mask[i%32]>>(i/32)&1 == 0 {
 			q -= 4
 		}
-		dst[i] = float32(d*float32(int(scale)-32)) * float32(q)
+		dst[i] = float32(d*float32(ScaleOfQ3K(packed, i/16))) * float32(q)
 	}
 }
 
-// scaleAndMin are the 6 bits each of one of the 8 groups of Q4_K and Q5_K.
-func scaleAndMin(packed []byte, g int) (scale, least byte) {
+// ScaleOfQ3K is the scale of 6 bits of one of the 16 groups of Q3_K.
+func ScaleOfQ3K(packed []byte, g int) int8 {
+	return int8(packed[g%8]>>(g/8*4)&15|packed[8+g%4]>>(g/4*2)&3<<4) - 32
+}
+
+// ScaleAndMin are the 6 bits each of one of the 8 groups of Q4_K and Q5_K.
+func ScaleAndMin(packed []byte, g int) (scale, least byte) {
 	if g < 4 {
 		return packed[g] & 63, packed[4+g] & 63
 	}
@@ -165,7 +168,7 @@ func scaleAndMin(packed []byte, g int) (scale, least byte) {
 func fours(dst []float32, b, qs []byte, high func(i int) byte) {
 	d, dmin := f16(b), f16(b[2:])
 	for g := range 8 {
-		s, m := scaleAndMin(b[4:16], g)
+		s, m := ScaleAndMin(b[4:16], g)
 		scale, least := d*float32(s), dmin*float32(m)
 		for k := range 32 {
 			i := g*32 + k
@@ -193,12 +196,12 @@ func decodeQ6K(dst []float32, b []byte) {
 	}
 }
 
-// uneven are the values that the nibbles of IQ4 types stand for.
-var uneven = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+// Uneven are the values that the nibbles of IQ4 types stand for.
+var Uneven = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
 func decodeIQ4NL(dst []float32, b []byte) {
 	d := f16(b)
-	nibbles(dst, b[2:], func(_ int, q byte) float32 { return d * uneven[q] })
+	nibbles(dst, b[2:], func(_ int, q byte) float32 { return d * float32(Uneven[q]) })
 }
 
 func decodeIQ4XS(dst []float32, b []byte) {
@@ -206,20 +209,26 @@ func decodeIQ4XS(dst []float32, b []byte) {
 	for g := range 8 {
 		scale := int(b[4+g/2]>>(g%2*4)&15) | int(high>>(2*g)&3)<<4
 		dl := d * float32(scale-32)
-		nibbles(dst[g*32:(g+1)*32], b[8+g*16:8+(g+1)*16], func(_ int, q byte) float32 { return dl * uneven[q] })
+		nibbles(dst[g*32:(g+1)*32], b[8+g*16:8+(g+1)*16], func(_ int, q byte) float32 {
+			return dl * float32(Uneven[q])
+		})
 	}
 }
 
-// e2m1 are twice the values of a number of four bits.
-var e2m1 = [16]float32{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+// TwiceE2M1 are twice the values of a number of four bits.
+var TwiceE2M1 = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+
+// HalfOfE8M0 is half of a power of two, of which the first two are subnormal.
+func HalfOfE8M0(exponent byte) float32 {
+	if exponent < 2 {
+		return math.Float32frombits(uint32(0x00200000) << exponent)
+	}
+	return math.Float32frombits(uint32(exponent-1) << 23)
+}
 
 func decodeMXFP4(dst []float32, b []byte) {
-	bits := uint32(0x00200000) << b[0] // half of the power of two, of which the first two are subnormal
-	if b[0] >= 2 {
-		bits = uint32(b[0]-1) << 23
-	}
-	d := math.Float32frombits(bits)
-	nibbles(dst, b[1:], func(_ int, q byte) float32 { return d * e2m1[q] })
+	d := HalfOfE8M0(b[0])
+	nibbles(dst, b[1:], func(_ int, q byte) float32 { return d * float32(TwiceE2M1[q]) })
 }
 
 // spell prints a value for a message.

@@ -18,10 +18,12 @@ import (
 
 // An Element is the type of the elements of a quantised matrix.
 type Element struct {
-	Type  string           // I4, I8 or F8E4M3, as weight formats name them
-	Group int              // columns that share a scale, as format.Groups has them: 32, 64 or 128
+	Type  string           // I4, I5, I6, I8 or F8E4M3, as weight formats name them
+	Group int              // columns that share a scale, as format.Groups has them: 16, 32, 64 or 128
 	Scale checkpoint.DType // of the scales in the file: F16, BF16 or F32
 	Zeros bool             // whether groups have zero points
+	Mins  bool             // whether groups have minima
+	Steps bool             // whether scales and minima are integers times one that groups share
 }
 
 // String describes the element for messages. nil means that the matrix is not quantised.
@@ -38,7 +40,9 @@ func (e *Element) StreamsWith(f *Element) bool {
 	if e == nil || f == nil {
 		return e == f
 	}
-	return e.Type == f.Type && e.Group == f.Group && e.Scale == f.Scale
+	a, b := *e, *f
+	a.Zeros, b.Zeros = false, false
+	return a == b
 }
 
 // A Matrix is a quantised matrix of a checkpoint. It may be used from several goroutines at once.
@@ -51,7 +55,8 @@ type Matrix struct {
 	rows, cols int
 	codes      codes
 	scales     grid
-	zeros      zeros // nil where the file has none
+	zeros      zeros      // nil where the file has none
+	blocks     *blockRows // instead of these: of a GGUF file
 }
 
 // Rows and Cols are the size of the matrix.
@@ -73,6 +78,9 @@ func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 		return nil, diag.Errorf(codeParts, "tensor "+m.Name, "rows [%d, %d) of %d", row0, row1, m.rows)
 	}
 	n := row1 - row0
+	if m.blocks != nil {
+		return m.blocks.read(m, row0, n)
+	}
 	g := &format.Groups{Cols: m.cols, Group: m.Group, Q: make([]byte, n*m.cols)}
 	if err := m.codes.read(g.Q, row0, n); err != nil {
 		return nil, err
@@ -90,7 +98,7 @@ func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 		return nil, err
 	}
 	for i, v := range scale {
-		if v == 0 && m.recipe.form != ggufBlocks || math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+		if v == 0 || math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
 			return nil, diag.Errorf(codeValues, "tensor "+m.scales.t.Name, "the scale of row %d, group %d is %g; want "+
 				"a finite number other than 0", row0+i/m.scales.cols, i%m.scales.cols, v)
 		}
@@ -168,17 +176,11 @@ func (r *Reader) Row(row int) (format.Groups, error) {
 		r.slabs[0] = slab{first, groups}
 	}
 	g, k := r.slabs[0].groups, row-first
-	per := len(g.Scale) * g.Cols / len(g.Q)
-	one := format.Groups{Cols: g.Cols, Group: g.Group, Q: g.Q[k*g.Cols : (k+1)*g.Cols],
-		Scale: g.Scale[k*per : (k+1)*per]}
-	if g.Zero != nil {
-		one.Zero = g.Zero[k*per : (k+1)*per]
-	}
-	return one, nil
+	return g.Slice(k, k+1), nil
 }
 
-// ReadF32 fills dst with the values of elements [first, first+len(dst)) of the row-major order: scale · (q − zero),
-// exact for scales of 16 bits and otherwise rounded once.
+// ReadF32 fills dst with the values of elements [first, first+len(dst)) of the row-major order, as format.Groups has
+// them.
 func (r *Reader) ReadF32(dst []float32, first int) error {
 	for len(dst) > 0 {
 		g, err := r.Row(first / r.cols)

@@ -34,6 +34,10 @@ func (s *Scheme) Open(c *checkpoint.Checkpoint, module string) (*Matrix, *diag.D
 	if d := open(r); d != nil {
 		return nil, d
 	}
+	if o.m.blocks != nil {
+		o.m.recipe = r
+		return &o.m, nil
+	}
 	if o.m.codes == nil {
 		return nil, nil
 	}
@@ -138,9 +142,7 @@ func (o *opener) grouped(g *grid, r *recipe) *diag.Diagnostic {
 	if m.rows < 1 || m.cols < 1 || m.rows > mostColumns || m.cols > mostColumns {
 		return o.bad("has shape [%d %d]; want 1 to %d rows and columns", m.rows, m.cols, mostColumns)
 	}
-	if g.dtype == "" {
-		g.dtype = g.t.DType
-	}
+	g.dtype = g.t.DType
 	if !slices.Contains([]checkpoint.DType{checkpoint.F16, checkpoint.BF16, checkpoint.F32}, g.dtype) {
 		return diag.Errorf(NotRead, "tensor "+g.t.Name, "scales of type %s are not read; accepted: F16, BF16, F32",
 			g.dtype)

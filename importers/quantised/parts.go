@@ -6,7 +6,6 @@ import (
 
 	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
-	"amkc/ir/half"
 )
 
 // word is the i-th of little-endian words.
@@ -115,7 +114,6 @@ type grid struct {
 	rows, cols         int
 	rowsEach, colsEach int
 	transposed         bool // the tensor has rows as columns
-	stride             int  // above 0: the tensor has blocks of this size in bytes, which begin with a scale
 }
 
 // sameShape reports whether a tensor of a shape has an element for each scale. Dimensions of 1 may be left out.
@@ -135,14 +133,6 @@ func (g *grid) at(row int) int {
 
 // read fills dst with the scales of n rows from row0 on.
 func (g *grid) read(dst []float32, row0, n int) error {
-	if g.stride > 0 {
-		raw := make([]byte, scaleBytes*len(dst))
-		if err := g.t.ReadPieces(raw, row0*g.cols*g.stride, scaleBytes, g.stride); err != nil {
-			return err
-		}
-		half.DecodeF16(dst, raw)
-		return nil
-	}
 	if g.transposed {
 		part := make([]float32, n)
 		for k := range g.cols {

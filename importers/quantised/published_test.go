@@ -16,12 +16,13 @@ func TestCompressionConfig(t *testing.T) {
 	scheme, d := Read(document, nil)
 	require.Nil(t, d)
 	require.Equal(t, "compressed-tensors", scheme.Method)
-	require.Equal(t, &Element{"I4", 64, checkpoint.BF16, false}, scheme.Expected("m", 256, InLayer, checkpoint.BF16))
+	require.Equal(t, &Element{Type: "I4", Group: 64, Scale: checkpoint.BF16},
+		scheme.Expected("m", 256, InLayer, checkpoint.BF16))
 }
 
 // What the configs of published models say is read: each gives a matrix of 4096 columns the element that the model has.
 func TestPublished(t *testing.T) {
-	w4 := Element{"I4", 128, checkpoint.F16, false}
+	w4 := Element{Type: "I4", Group: 128, Scale: checkpoint.F16}
 	scales := func(e Element, of checkpoint.DType) Element {
 		e.Scale = of
 		return e
@@ -45,24 +46,26 @@ func TestPublished(t *testing.T) {
 		"GPTQModel": {`{"bits": 4, "checkpoint_format": "gptq", "desc_act": false, "dynamic": null, "group_size": 32,
 			"lm_head": false, "meta": {"damp_auto_increment": 0.0015, "damp_percent": 0.1, "mse": 0.0, "quantizer":
 			["gptqmodel:1.4.0"], "static_groups": false, "true_sequential": true, "uri": "u"}, "quant_method": "gptq",
-			"sym": true}`, Element{"I4", 32, checkpoint.F16, false}, false, false},
+			"sym": true}`, Element{Type: "I4", Group: 32, Scale: checkpoint.F16}, false, false},
 		"GPTQModel with the head": {`{"bits": 8, "checkpoint_format": "gptq_v2", "desc_act": false, "group_size": 64,
 			"lm_head": true, "pack_dtype": "int32", "quant_method": "gptq", "sym": false}`,
-			Element{"I8", 64, checkpoint.F16, true}, true, false},
+			Element{Type: "I8", Group: 64, Scale: checkpoint.F16, Zeros: true}, true, false},
 		"Qwen2.5 AWQ": {`{"bits": 4, "group_size": 128, "modules_to_not_convert": null, "quant_method": "awq",
-			"version": "gemm", "zero_point": true}`, Element{"I4", 128, checkpoint.F16, true}, false, false},
+			"version": "gemm", "zero_point": true}`,
+			Element{Type: "I4", Group: 128, Scale: checkpoint.F16, Zeros: true}, false, false},
 		"AutoAWQ by transformers": {`{"backend": "autoawq", "bits": 4, "do_fuse": false, "exllama_config": null,
 			"fuse_max_seq_len": null, "group_size": 128, "modules_to_fuse": null, "modules_to_not_convert":
 			["visual"],
-			"quant_method": "awq", "version": "GEMM", "zero_point": true}`, Element{"I4", 128, checkpoint.F16, true},
+			"quant_method": "awq", "version": "GEMM", "zero_point": true}`,
+			Element{Type: "I4", Group: 128, Scale: checkpoint.F16, Zeros: true},
 			false,
 			false},
 		"Qwen3 FP8": {`{"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size":
-			[128, 128]}`, Element{"F8E4M3", 128, checkpoint.F32, false}, false, true},
+			[128, 128]}`, Element{Type: "F8E4M3", Group: 128, Scale: checkpoint.F32}, false, true},
 		"Ministral FP8": {`{"activation_scheme": "static", "dequantize": false, "modules_to_not_convert":
 			["model.vision_tower", "model.multi_modal_projector", "lm_head"], "quant_method": "fp8",
 			"weight_block_size":
-			null}`, Element{"F8E4M3", 128, checkpoint.F32, false}, false, true},
+			null}`, Element{Type: "F8E4M3", Group: 128, Scale: checkpoint.F32}, false, true},
 		"llm-compressor W4A16": {`{"config_groups": {"group_0": {"input_activations": null, "output_activations":
 			null,
 			"targets": ["Linear"], "weights": {"actorder": "weight", "block_structure": null, "dynamic": false,
@@ -84,13 +87,13 @@ func TestPublished(t *testing.T) {
 			true,
 			"type": "float"}}}, "format": "float-quantized", "global_compression_ratio": 1.5, "ignore": ["lm_head"],
 			"kv_cache_scheme": null, "quant_method": "compressed-tensors", "quantization_status": "compressed"}`,
-			Element{"F8E4M3", 128, checkpoint.BF16, false}, false, true},
+			Element{Type: "F8E4M3", Group: 128, Scale: checkpoint.BF16}, false, true},
 		"llm-compressor W8A8": {`{"config_groups": {"group_0": {"input_activations": {"dynamic": true, "num_bits": 8,
 			"strategy": "token", "symmetric": true, "type": "int"}, "targets": ["Linear"], "weights": {"dynamic":
 			false,
 			"num_bits": 8, "observer": "mse", "strategy": "channel", "symmetric": true, "type": "int"}}}, "format":
 			"int-quantized", "ignore": [], "quant_method": "compressed-tensors", "quantization_status": "compressed"}`,
-			Element{"I8", 128, checkpoint.BF16, false}, true, true},
+			Element{Type: "I8", Group: 128, Scale: checkpoint.BF16}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			document, err := checkpoint.ParseDocument("config.json", []byte(`{"quantization_config": `+c.settings+`}`))

@@ -31,6 +31,7 @@ type recipe struct {
 	rows      int     // rows that share a scale; 0: all
 	float     bool    // elements are e4m3
 	symmetric bool
+	block     *block // of a GGUF file, whose blocks say the rest
 }
 
 // A form is a set of tensors that a matrix is stored in.
@@ -160,12 +161,16 @@ func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.D
 		s.loose.name(module) {
 		return nil
 	}
+	if r.block != nil {
+		element := r.block.element
+		return &element
+	}
 	group, read := r.streamed(cols)
 	if !read {
 		return nil
 	}
 	switch r.form {
-	case gptq, gptq2, awq, ggufBlocks:
+	case gptq, gptq2, awq:
 		scale = checkpoint.F16
 	case scaleInv:
 		scale = checkpoint.F32

@@ -74,7 +74,7 @@ var allowed = map[string][]string{
 	"importers/checkpoint": {"importers/gguf", "ir/diag", "ir/half", "runtime/infile", "runtime/outfile"},
 	"importers/gguf":       {"ir/diag", "ir/half"},
 	"importers/modeltest":  {"importers/checkpoint", "ir", "ir/diag", "knobs", "github.com/stretchr/testify/require"},
-	"importers/quantised":  {"importers/checkpoint", "ir/diag", "ir/format", "ir/half"},
+	"importers/quantised":  {"importers/checkpoint", "importers/gguf", "ir/diag", "ir/format", "ir/half"},
 	"passes": {"importers", "importers/checkpoint", "importers/quantised", "ir", "ir/diag", "ir/format", "ir/half",
 		"ir/op", "ir/transform", "kernel", "knobs", "passes/calibration", "passes/loops", "passes/rewrite"},
 	"passes/calibration": {"ir/format"},

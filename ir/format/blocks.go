@@ -10,12 +10,8 @@ import (
 // round to them; PackGroups takes them as they are.
 type Quantised interface {
 	Format
-	// Group is how many columns share a scale: 32, 64 or 128.
-	Group() int
-	// Scale is the element type of scales.
-	Scale() string
-	// Zeros says whether groups have zero points.
-	Zeros() bool
+	// Scales says what groups have.
+	Scales() Scales
 	// PackFor is Pack for rows that are multiplied with vectors of which something is known: it makes the error of the
 	// products small, where Pack makes that of the weights small.
 	PackFor(dst []byte, values []float32, cols int, in *Inputs) []byte
@@ -37,32 +33,68 @@ func InFixedPoint(f Format) bool {
 // from their sums: those with zero points, and those of int4, which are stored unsigned.
 func HasOffset(f Format) bool {
 	q, quantised := f.(Quantised)
-	return quantised && InFixedPoint(f) && (q.Zeros() || q.DType() == "I4")
+	return quantised && InFixedPoint(f) && (q.Scales().Zeros || q.DType() != "I8")
+}
+
+// InHalves reports whether groups of a format, which may be nil, are half of the columns whose products a lane adds up.
+func InHalves(f Format) bool {
+	q, quantised := f.(Quantised)
+	return quantised && q.Scales().Group < 32
+}
+
+// Scales are what the groups of a quantised format have besides their elements.
+type Scales struct {
+	Group int    // columns that share a scale: 16, 32, 64 or 128
+	Type  string // of scales, and of minima
+	Zeros bool   // a zero point each, which is taken off the elements
+	Mins  bool   // a minimum each, which is added: elements are unsigned
+	Steps bool   // a scale and a minimum are an integer of 8 bits times one that the groups of a row's block share
+}
+
+// Layout is that of quantised blocks: tile8x128.g64.BF16.zeros has scales in bf16 and zero points for groups of 64
+// columns.
+func (s Scales) Layout() string {
+	name := fmt.Sprintf("tile8x128.g%d.%s", s.Group, s.Type)
+	for _, has := range []struct {
+		it   bool
+		word string
+	}{{s.Steps, ".steps"}, {s.Mins, ".mins"}, {s.Zeros, ".zeros"}} {
+		if has.it {
+			name += has.word
+		}
+	}
+	return name
 }
 
 // blocks is what quantised matrices are streamed in: tiles of 8 rows, in them blocks of 128 columns. A block is its
-// elements, then a scale for each row and group, then a zero point of one byte for each, then zeros up to a multiple of
-// 16 bytes, the unit of bulk copies and of what a lane loads.
+// elements, then what the groups of each row share, then a scale (and a minimum) for each row and group, then a zero
+// point of one byte for each, then zeros up to a multiple of 16 bytes, the unit of bulk copies and of what lanes load.
 //
 // The elements lie as mma.m16n8k32 takes them (PTX ISA, matrix fragments of .s8): lane 4*row + part of a warp holds
 // columns 4*part to 4*part+3, and the same 16 columns on, of each of the block's four quarters of 32 columns. Bytes of
 // quarters 0 and 1 are one 16-byte load, and those of 2 and 3 another. Of int4 it is a single load: the low nibbles are
 // quarters 0 and 1, the high ones 2 and 3. They hold q + 8, and zero points z + 8, so that a mask makes an operand of
-// unsigned bytes of them; int8 is two's complement.
+// unsigned bytes of them; int8 is two's complement. Integers of 5 and 6 bits are stored with half their range added
+// too: the low four bits as those of int4, then of each lane their fifth bits in a word, or their fifth and sixth ones
+// in two. Bit 8*i + k is of element i of word k of its operands.
+//
+// In groups of 16 columns a lane's sum is of half a quarter, so that the operand of one mma is the first half of each
+// quarter, and that of the other one the second: these are what low and high nibbles are.
 type blocks struct {
-	dtype string // I4, I8, or one of numbers
+	dtype string // I4, I5, I6, I8, or one of numbers
 	bits  int
 	float *number // what the elements are; nil: integers
 	group int
 	scale element
 	zeros bool
+	mins  bool
+	steps bool
 }
 
 const (
 	quantColumns = QuadColumns // of a block
 	quarters     = 4
 	unit         = 16 // bytes: blocks are a whole number of them
-	nibbleOffset = 8  // what is added to the elements and the zero points of int4
 )
 
 // quantised lists the formats of one element type.
@@ -72,7 +104,8 @@ func quantised(dtype string, bits int) []Format {
 		for _, group := range []int{32, 64, 128} {
 			for _, scale := range []element{f32, f16, bf16} {
 				if float := floatsOf(dtype); float == nil || slices.Contains(float.groups, group) && !zeros {
-					out = append(out, blocks{dtype, bits, float, group, scale, zeros})
+					out = append(out, blocks{dtype: dtype, bits: bits, float: float, group: group, scale: scale,
+						zeros: zeros})
 				}
 			}
 		}
@@ -80,25 +113,36 @@ func quantised(dtype string, bits int) []Format {
 	return out
 }
 
-// BlocksLayout is the layout of quantised blocks: tile8x128.g64.BF16.zeros has scales in bf16 and zero points for
-// groups of 64 columns.
-func BlocksLayout(group int, scale string, zeros bool) string {
-	s := fmt.Sprintf("tile8x128.g%d.%s", group, scale)
-	if zeros {
-		s += ".zeros"
-	}
-	return s
+// stored are formats of files, which no weights are rounded to by choice: the blocks of GGUF, and where matrices of
+// several types are streamed as one, what has the values of all.
+var stored = []Format{
+	blocks{dtype: "I4", bits: 4, group: 32, scale: f16, mins: true},              // Q4_1
+	blocks{dtype: "I5", bits: 5, group: 32, scale: f16},                          // Q5_0
+	blocks{dtype: "I5", bits: 5, group: 32, scale: f16, mins: true},              // Q5_1
+	blocks{dtype: "I5", bits: 5, group: 32, scale: bf16},                         // MXFP4
+	blocks{dtype: "I4", bits: 4, group: 16, scale: f16, mins: true, steps: true}, // Q2_K
+	blocks{dtype: "I4", bits: 4, group: 16, scale: f16, steps: true},             // Q3_K
+	blocks{dtype: "I4", bits: 4, group: 32, scale: f16, mins: true, steps: true}, // Q4_K
+	blocks{dtype: "I5", bits: 5, group: 32, scale: f16, mins: true, steps: true}, // Q5_K
+	blocks{dtype: "I6", bits: 6, group: 16, scale: f16, steps: true},             // Q6_K
+	blocks{dtype: "I8", bits: 8, group: 32, scale: f16, steps: true},             // IQ4_XS
+	blocks{dtype: "I5", bits: 5, group: 16, scale: f16, mins: true, steps: true}, // Q5_K with Q3_K
+	blocks{dtype: "I6", bits: 6, group: 16, scale: f16, mins: true, steps: true}, // Q6_K with Q4_K
+	blocks{dtype: "I8", bits: 8, group: 16, scale: f16, steps: true},             // IQ4_XS with Q6_K
 }
 
-func (b blocks) Layout() string { return BlocksLayout(b.group, b.scale.name, b.zeros) }
+func (b blocks) Layout() string { return b.Scales().Layout() }
 func (b blocks) DType() string  { return b.dtype }
-func (b blocks) Group() int     { return b.group }
-func (b blocks) Scale() string  { return b.scale.name }
-func (b blocks) Zeros() bool    { return b.zeros }
+func (b blocks) Scales() Scales {
+	return Scales{Group: b.group, Type: b.scale.name, Zeros: b.zeros, Mins: b.mins, Steps: b.steps}
+}
 
 // Largest is the product of the largest scale and the largest element, reduced so that it is finite if a scale is
-// rounded up.
+// rounded up, or the largest minimum.
 func (b blocks) Largest() float32 {
+	if b.mins {
+		return b.scale.largest
+	}
 	return float32(min(0x1.fp127, float64(b.scale.largest)*float64(b.most())))
 }
 
@@ -113,10 +157,33 @@ func (b blocks) most() float32 {
 // Loader is that of scales; the rest is in the descriptors of stages.
 func (b blocks) Loader() string { return b.scale.loader }
 
+// numbers are those of a group: a scale, and perhaps a minimum.
+func (b blocks) numbers() int {
+	if b.mins {
+		return 2
+	}
+	return 1
+}
+
+// sharedBytes is the size of what the groups of a row share, and groupBytes that of a group's own numbers.
+func (b blocks) sharedBytes() int {
+	if b.steps {
+		return b.numbers() * b.scale.size
+	}
+	return 0
+}
+func (b blocks) groupBytes() int {
+	if b.steps {
+		return b.numbers()
+	}
+	return b.numbers() * b.scale.size
+}
+
 // Where the parts of a block begin, and where it ends.
-func (b blocks) scalesAt() int { return tileRows * quantColumns * b.bits / 8 }
+func (b blocks) sharedAt() int { return tileRows * quantColumns * b.bits / 8 }
+func (b blocks) scalesAt() int { return b.sharedAt() + tileRows*b.sharedBytes() }
 func (b blocks) groups() int   { return tileRows * quantColumns / b.group }
-func (b blocks) zerosAt() int  { return b.scalesAt() + b.groups()*b.scale.size }
+func (b blocks) zerosAt() int  { return b.scalesAt() + b.groups()*b.groupBytes() }
 func (b blocks) size() int {
 	end := b.zerosAt()
 	if b.zeros {
@@ -141,8 +208,8 @@ func (b blocks) Tensor(rows, cols int) (dtype string, shape []int) {
 
 // offset is what is added to integers and zero points.
 func (b blocks) offset() byte {
-	if b.bits == 4 && b.float == nil {
-		return nibbleOffset
+	if b.bits < 8 && b.float == nil {
+		return 1 << (b.bits - 1)
 	}
 	return 0
 }
@@ -152,15 +219,32 @@ func (b blocks) block(row, col, cols int) int {
 	return row/tileRows*b.Geometry().TileBytes(cols) + col/quantColumns*b.size()
 }
 
-// within is the byte of a block that an element is in; of int4 those of quarters 2 and 3 are its high nibble.
+// operand is where columns of a block are multiplied: by the first mma or the second, and in which word of its operand.
+func (b blocks) operand(col int) (second, word int) {
+	quarter, half := col%quantColumns/32, col%32/16
+	if b.group == 16 {
+		return half, quarter
+	}
+	return quarter / 2, quarter%2*2 + half
+}
+
+// column is the way back: the first of four columns of a lane.
+func (b blocks) column(second, word, part int) int {
+	if b.group == 16 {
+		return word*32 + second*16 + part*4
+	}
+	return (second*2+word/2)*32 + word%2*16 + part*4
+}
+
+// within is the byte of a block that an element begins in; of less than 8 bits those of the second mma are its high
+// nibble.
 func (b blocks) within(row, col int) int {
-	quarter, in := col%quantColumns/32, col%32
-	lane, word := row%tileRows*4+in%16/4, quarter%2*2+in/16
-	at := lane*unit + word*4 + in%4
-	if b.bits == 4 {
+	second, word := b.operand(col)
+	at := (row%tileRows*4+col%16/4)*unit + word*4 + col%4
+	if b.bits < 8 {
 		return at
 	}
-	return at + quarter/2*lanes*unit
+	return at + second*lanes*unit
 }
 
 func (b blocks) At(row, col, cols int) int {
@@ -183,9 +267,20 @@ func (b blocks) PackGroups(dst []byte, g *Groups) []byte {
 				q = append(make([]byte, 0, quantColumns), q...)[:quantColumns]
 			}
 			b.elements(block, row, q[:quantColumns])
+			if b.steps {
+				b.putNumbers(block[b.sharedAt()+row%tileRows*b.sharedBytes():], g, row*perRow+col/g.Group)
+			}
 			for first := col; first < min(g.Cols, col+quantColumns); first += b.group {
 				in, of := b.groupOf(row, first), row*perRow+first/g.Group
-				b.scale.encode(block[b.scalesAt()+in*b.scale.size:], g.Scale[of:of+1])
+				at := block[b.scalesAt()+in*b.groupBytes():]
+				switch {
+				case b.steps && b.mins:
+					at[0], at[1] = byte(g.Step[of]), byte(g.MinStep[of])
+				case b.steps:
+					at[0] = byte(g.Step[of])
+				default:
+					b.putNumbers(at, g, of)
+				}
 				if b.zeros && g.Zero != nil {
 					block[b.zerosAt()+in] = byte(g.Zero[of]) + b.offset()
 				}
@@ -195,53 +290,96 @@ func (b blocks) PackGroups(dst []byte, g *Groups) []byte {
 	return dst
 }
 
+// putNumbers stores the scale of a group, and its minimum if groups have minima.
+func (b blocks) putNumbers(at []byte, g *Groups, of int) {
+	b.scale.encode(at, g.Scale[of:of+1])
+	if b.mins {
+		b.scale.encode(at[b.scale.size:], g.Min[of:of+1])
+	}
+}
+
+// getNumbers is the way back.
+func (b blocks) getNumbers(at []byte, g *Groups, of int) {
+	b.scale.decode(g.Scale[of:of+1], at[:b.scale.size])
+	if b.mins {
+		b.scale.decode(g.Min[of:of+1], at[b.scale.size:2*b.scale.size])
+	}
+}
+
+const everyByte = 0x01010101
+
 // elements places those of a row in its block, four at a time, which are side by side.
 func (b blocks) elements(block []byte, row int, q []byte) {
-	for col := 0; col < quantColumns/2; col += 4 {
-		at := b.within(row, col)
-		low := binary.LittleEndian.Uint32(q[col:])
-		high := binary.LittleEndian.Uint32(q[col+quantColumns/2:])
-		if b.bits == 4 {
-			const nibbles = 0x0f0f0f0f
-			offset := 0x01010101 * uint32(b.offset()) // added without a carry
-			binary.LittleEndian.PutUint32(block[at:], (low^offset)&nibbles|(high^offset)&nibbles<<4)
-			continue
+	offset, mask := everyByte*uint32(b.offset()), everyByte*(uint32(1)<<b.bits-1)
+	for part := range 4 {
+		lane := row%tileRows*4 + part
+		own := block[lane*unit:]
+		for word := range 4 {
+			low := binary.LittleEndian.Uint32(q[b.column(0, word, part):])
+			high := binary.LittleEndian.Uint32(q[b.column(1, word, part):])
+			if b.bits == 8 {
+				binary.LittleEndian.PutUint32(own[word*4:], low)
+				binary.LittleEndian.PutUint32(own[word*4+lanes*unit:], high)
+				continue
+			}
+			low, high = (low^offset)&mask, (high^offset)&mask // the offset is added without a carry
+			const nibbles = 15 * everyByte
+			binary.LittleEndian.PutUint32(own[word*4:], low&nibbles|(high&nibbles)<<4)
+			for second, above := range [2]uint32{low >> 4 & nibbles, high >> 4 & nibbles} {
+				if b.bits > 4 {
+					at, bit := b.above(lane, second, word)
+					binary.LittleEndian.PutUint32(block[at:], binary.LittleEndian.Uint32(block[at:])|above<<bit)
+				}
+			}
 		}
-		binary.LittleEndian.PutUint32(block[at:], low)
-		binary.LittleEndian.PutUint32(block[at+lanes*unit:], high)
 	}
+}
+
+// above is where the bits above the fourth of four elements are, each in a byte of its own: a word of a block, and a
+// bit of each of its bytes.
+func (b blocks) above(lane, second, word int) (at, bit int) {
+	at = lanes * unit
+	if b.bits == 5 {
+		return at + lane*4, second*4 + word
+	}
+	return at + lane*8 + second*4, word * 2
 }
 
 // elementsOf is the way back: it takes those of a row from its block.
 func (b blocks) elementsOf(block []byte, row int, q []byte) {
-	for col := 0; col < quantColumns/2; col += 4 {
-		at := b.within(row, col)
-		low, high := binary.LittleEndian.Uint32(block[at:]), uint32(0)
-		switch {
-		case b.bits == 8:
-			high = binary.LittleEndian.Uint32(block[at+lanes*unit:])
-		case b.float != nil:
-			low, high = low&0x0f0f0f0f, low>>4&0x0f0f0f0f
-		default:
-			low, high = signed(low), signed(low>>4)
+	const nibbles = 15 * everyByte
+	over := everyByte * (uint32(1)<<max(0, b.bits-4) - 1) // the bits above the fourth
+	for part := range 4 {
+		lane := row%tileRows*4 + part
+		own := block[lane*unit:]
+		for word := range 4 {
+			first := binary.LittleEndian.Uint32(own[word*4:])
+			for second := range 2 {
+				four := first >> (4 * second) & nibbles
+				switch {
+				case b.bits == 8:
+					four = binary.LittleEndian.Uint32(own[word*4+second*lanes*unit:])
+				case b.bits > 4:
+					at, bit := b.above(lane, second, word)
+					four |= binary.LittleEndian.Uint32(block[at:]) >> bit & over << 4
+				}
+				if b.bits < 8 && b.float == nil {
+					four = less(four, b.offset())
+				}
+				binary.LittleEndian.PutUint32(q[b.column(second, word, part):], four)
+			}
 		}
-		binary.LittleEndian.PutUint32(q[col:], low)
-		binary.LittleEndian.PutUint32(q[col+quantColumns/2:], high)
 	}
 }
 
-// signed takes the offset of int4 off the low nibbles of four bytes. With its highest bit set no byte borrows.
-func signed(nibbles uint32) uint32 {
-	const top, offset = 0x80808080, 0x01010101 * nibbleOffset
-	return (nibbles&0x0f0f0f0f | top) - offset ^ top
+// less takes an offset off four bytes below 128. With its highest bit set no byte borrows.
+func less(four uint32, offset byte) uint32 {
+	const top = 0x80 * everyByte
+	return (four | top) - everyByte*uint32(offset) ^ top
 }
 
 func (b blocks) UnpackGroups(packed []byte, rows, cols int) Groups {
-	g := Groups{Cols: cols, Group: b.group, Q: make([]byte, rows*cols)}
-	g.Scale = make([]float32, rows*g.PerRow())
-	if b.zeros {
-		g.Zero = make([]int8, len(g.Scale))
-	}
+	g := b.newGroups(rows, cols)
 	var q [quantColumns]byte
 	for row := range rows {
 		for col := 0; col < cols; col += quantColumns {
@@ -250,7 +388,15 @@ func (b blocks) UnpackGroups(packed []byte, rows, cols int) Groups {
 			copy(g.Q[row*cols+col:(row+1)*cols], q[:])
 			for first := col; first < min(cols, col+quantColumns); first += b.group {
 				in, of := b.groupOf(row, first), row*g.PerRow()+first/b.group
-				b.scale.decode(g.Scale[of:of+1], block[b.scalesAt()+in*b.scale.size:][:b.scale.size])
+				at := block[b.scalesAt()+in*b.groupBytes():]
+				if b.steps {
+					g.Step[of] = int8(at[0])
+					if b.mins {
+						g.MinStep[of] = int8(at[1])
+					}
+					at = block[b.sharedAt()+row%tileRows*b.sharedBytes():]
+				}
+				b.getNumbers(at, &g, of)
 				if b.zeros {
 					g.Zero[of] = int8(block[b.zerosAt()+in] - b.offset())
 				}
@@ -271,17 +417,4 @@ func (b blocks) Unpack(dst []float32, packed []byte, cols int) {
 			of++
 		}
 	}
-}
-
-// Value is the value of element i, whose group is `of` and whose type is one of blocks. The product is exact for scales
-// of 16 bits, and otherwise rounded once.
-func (g *Groups) Value(dtype string, i, of int) float32 {
-	if float := floatsOf(dtype); float != nil {
-		return g.Scale[of] * float.values[g.Q[i]]
-	}
-	q := int(int8(g.Q[i]))
-	if g.Zero != nil {
-		q -= int(g.Zero[of])
-	}
-	return g.Scale[of] * float32(q)
 }

@@ -64,7 +64,7 @@ func product(x, y []float32) float32 {
 
 // round is the element of a group that is nearest to a value, which may be far outside the group's range.
 func (b blocks) round(v float32, g *Groups, of int) byte {
-	scale := g.Scale[of]
+	scale := g.ScaleOf(of)
 	inverse := 1 / scale
 	if !usable(scale, inverse) {
 		return 0
@@ -77,6 +77,9 @@ func (b blocks) round(v float32, g *Groups, of int) byte {
 		zero = float32(g.Zero[of])
 	}
 	half := float32(int(1) << (b.bits - 1))
+	if b.mins {
+		v, zero = v-g.MinOf(of), -half
+	}
 	q := v*inverse + zero
 	if !(q > -half) {
 		q = -half

@@ -66,7 +66,7 @@ func (g Geometry) Tiles(rows int) int { return (rows + g.Rows - 1) / g.Rows }
 // all has every format.
 var all = func() []Format {
 	out := slices.Concat([]Format{plain{f32}, plain{f16}, plain{bf16}, tiles{f32}, tiles{f16}, tiles{bf16}},
-		quantised("I4", 4), quantised("I8", 8))
+		quantised("I4", 4), quantised("I8", 8), stored)
 	for _, f := range numbers {
 		out = append(out, quantised(f.dtype, f.bits)...)
 	}
@@ -91,7 +91,7 @@ func Names() string {
 		groups := strings.Trim(fmt.Sprint(f.groups), "[]")
 		names += fmt.Sprintf("; tile8x128.g%s.S of %s", strings.ReplaceAll(groups, " ", "|"), f.dtype)
 	}
-	return names
+	return names + "; and those of the blocks of GGUF files"
 }
 
 // sized returns n bytes, those of b if it has as many.

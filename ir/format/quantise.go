@@ -16,10 +16,10 @@ func (b blocks) Pack(dst []byte, values []float32, cols int) []byte {
 // quantise chooses scales and zero points for whole rows, and rounds to them. Columns have weights, or are all alike.
 func (b blocks) quantise(values []float32, cols int, weights []float32) Groups {
 	rows := len(values) / cols
-	g := Groups{Cols: cols, Group: b.group, Q: make([]byte, rows*cols)}
-	g.Scale = make([]float32, rows*g.PerRow())
-	if b.zeros {
-		g.Zero = make([]int8, len(g.Scale))
+	g := b.newGroups(rows, cols)
+	if b.mins || b.steps {
+		b.asStored(&g, values)
+		return g
 	}
 	quantise := b.integers
 	if b.float != nil {

@@ -76,7 +76,7 @@ func TestQuantiseIsNoWorseThanRounding(t *testing.T) {
 	const rows, cols = 16, 200
 	for name, from := range distributions {
 		values := draw(from, rows*cols)
-		for _, b := range quantisedFormats() {
+		for _, b := range chosenFormats() {
 			if name == "large" && b.scale.name == "F16" {
 				continue // more than Largest
 			}
@@ -139,7 +139,7 @@ func TestQuantiseConstants(t *testing.T) {
 // What a group becomes depends on nothing else.
 func TestQuantiseByGroups(t *testing.T) {
 	values := draw(distributions["heavy tails"], 4*512)
-	for _, b := range quantisedFormats() {
+	for _, b := range chosenFormats() {
 		all := through(b, values, 512)
 		for first := 0; first < len(values); first += b.group {
 			require.Equal(t, all[first:first+b.group], through(b, values[first:first+b.group], b.group))

@@ -138,7 +138,7 @@ func quantisedFormats() (all []format.Quantised) {
 	for _, dtype := range []string{"I4", "I8", "F8E4M3"} {
 		for _, group := range []int{32, 64, 128} {
 			for _, zeros := range []bool{false, true} {
-				if f := format.Find(format.BlocksLayout(group, "BF16", zeros), dtype); f != nil {
+				if f := format.Find(format.Scales{Group: group, Type: "BF16", Zeros: zeros}.Layout(), dtype); f != nil {
 					all = append(all, f.(format.Quantised))
 				}
 			}

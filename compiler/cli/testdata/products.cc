@@ -44,7 +44,7 @@ static Array<u8, 8192> quad;
 static float x[kQuadColumns], value[kTileRows][kQuadColumns];
 static int failures;
 
-constexpr int kQuads = 5, kKeptBytes = kQuads * kDigitQuadBytes;  // of the vector, in shared memory
+constexpr int kQuads = 5, kKeptBytes = kQuads * 304;  // of the vector, in shared memory
 static WeightFormat format;  // of the quad
 
 // Every bit of elements and zero points is as likely as another; no number in e4m3 is NaN.
@@ -53,8 +53,10 @@ static void fill() {
   for (u8& b : quad) b = random_bits();
   for (int i = 0; i < W::kScales; ++i)
     if (W::kFloats && W::kBits == 8 && quad[i] % 128 == 127) quad[i] = 1;
-  for (int i = 0; i < kTileRows * W::kGroups; ++i)
-    put<typename W::Scale>(quad.all + W::kScales + i * W::Scale::kBytes, random_value(-9, -5));
+  using Scale = typename W::Scale;
+  const int from = W::kSteps ? W::kShared : W::kScales;  // of scales and minima
+  for (int at = from; at < (W::kSteps ? W::kScales : W::kZeroPoints); at += Scale::kBytes)
+    put<Scale>(quad.all + at, random_value(-9, -5));
   quad.write();
 }
 
@@ -90,7 +92,7 @@ static void compare(const char* what, float got) {
 }
 
 // The same with a vector of which five quads, all of them this one, are kept in shared memory.
-template <class F>
+template <class W, class F>
 static void compare_kept(const float* own) {
   u8* const kept = block_memory();
   const int lane = int(thread_index());
@@ -101,7 +103,7 @@ static void compare_kept(const float* own) {
   F::load(w, quad.all, lane, 1);
   typename F::Vector v;
   for (int i = 0; i < kQuads; ++i) {
-    F::recall(v, kept + i * kDigitQuadBytes, lane);
+    F::recall(v, kept + i * kDigitQuadBytes<W>, lane);
     typename F::Sum sum;
     F::add(sum, F::multiply(sum, w, v), lane);
     compare("kept", F::total(sum, lane));
@@ -122,7 +124,7 @@ static void multiply_on_warp() {
   const auto product = F::multiply(sum, w, v);
   F::add(sum, product, lane);
   compare("tensor cores", F::total(sum, lane));
-  if constexpr (!W::kFloats) compare_kept<F>(own);
+  if constexpr (!W::kFloats) compare_kept<W, F>(own);
 #endif
   const auto activation = [](int column) { return x[column]; };
   if constexpr (W::kFloats) {
@@ -160,11 +162,23 @@ static void integers() {
   with_scales<kElement, kGroup, false>();
   with_scales<kElement, kGroup, true>();
 }
+// As files of GGUF have them.
+template <ElementType kElement, int kGroup, bool kMins, bool kSteps, ElementType kScale = kFp16>
+static void stored() {
+  using Scale = typename ElementOf<kScale>::Type;
+  multiply<typename QuantisedOf<kElement, kGroup, Scale, false, kMins, kSteps>::Format>(
+      {kElement, kGroup, kScale, false, kMins, kSteps});
+}
 extern "C" int amk_main(void* module) {
   begin(module);
   quad.make();
   integers<kInt4, 32>(), integers<kInt4, 64>(), integers<kInt4, 128>();
   integers<kInt8, 32>(), integers<kInt8, 64>(), integers<kInt8, 128>();
+  stored<kInt5, 32, false, false>(), stored<kInt4, 32, true, false>(), stored<kInt5, 32, true, false>();
+  stored<kInt4, 32, true, true>(), stored<kInt5, 32, true, true>(), stored<kInt6, 16, false, true>(),
+      stored<kInt6, 16, true, true>();
+  stored<kInt4, 16, true, true>(), stored<kInt4, 16, false, true>(), stored<kInt8, 32, false, true>();
+  stored<kInt5, 16, true, true>(), stored<kInt5, 32, false, false, kBf16>(), stored<kInt8, 16, false, true>();
   with_scales<kE4m3, 32, false>(), with_scales<kE4m3, 64, false>(), with_scales<kE4m3, 128, false>();
   with_scales<kE2m1, 32, false>(), with_scales<kE2m1, 64, false>(), with_scales<kE2m1, 128, false>();
   return failures > 0;

@@ -10,8 +10,9 @@ namespace amk {
 constexpr float kLargestDigits = 127 * 256;
 
 // What a quad's activations take in shared memory: two bytes of digits each, and a scale and a sum
-// for each quarter. ir.DigitQuadBytes says the same.
-constexpr int kDigitQuadBytes = kQuadColumns * 2 + 4 * 8;
+// for each quarter, and for each half of one if these are groups. kernel.DigitBytes says the same.
+template <class W>
+constexpr int kDigitQuadBytes = kQuadColumns * 2 + 4 * 8 + (W::kHalves ? 4 * 4 : 0);
 
 // The largest magnitude of four activations. Floats that are not negative are in the order of their
 // bits, and NaN is the largest.
@@ -63,34 +64,39 @@ __device__ __forceinline__ float add_quarter(float to, const u8* block, int lane
     largest = largest_digits(most);
     inverse = divide_fast(kLargestDigits, largest);
   }
-  const int row = lane / 4, quarter = lane % 4, group = lane * W::kGroups / 4;
-  int zero = W::kBits == 4 ? 8 : 0;
+  const int row = lane / 4, quarter = lane % 4;
   using Total = typename TotalOf<kDigits>::Type;
-  Total total = 0;
-  if constexpr (W::kZeros)
-    zero = reinterpret_cast<const signed char*>(block + W::kZeroPoints)[group];
-#pragma unroll 1
-  for (int four = 0; four < 8; ++four) {
-    const int part = four / 2, half = four % 2;
-    const int place = (row * 4 + part) * 16 + quarter % 2 * 8 + half * 4;
-    const int upper = quarter / 2;
-    const u8* elements = block + place + (W::kBits == 8 ? 512 * upper : 0);
+  // A quarter is one group, or two.
+  constexpr int kOwn = W::kHalves ? 2 : 1;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int q = W::kBits == 8 ? static_cast<signed char>(elements[i])
-                                  : elements[i] >> 4 * upper & 15;
-      const float value = x(quarter * 32 + half * 16 + part * 4 + i);
-      if constexpr (kDigits) {
-        total += (q - zero) * int(short(digits_of(value, inverse)));
-      } else {
-        total = fmaf(float(q - zero), value, total);
+  for (int k = 0; k < kOwn; ++k) {
+    const auto numbers = W::numbers(block, row, lane * W::kGroups / 4 + k, ReadPlainly());
+    Total total = 0, sum = 0;
+#pragma unroll 1
+    for (int four = 0; four < 8 / kOwn; ++four) {
+      const int part = W::kHalves ? four : four / 2, half = W::kHalves ? k : four % 2;
+      const int column = quarter * 32 + half * 16 + part * 4;
+      int q[4];
+      W::integers(q, block, row, column, ReadPlainly());
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if constexpr (W::kZeros) q[i] -= numbers.zero - (W::kBits == 4 ? 8 : 0);
+        const float value = x(column + i);
+        if constexpr (kDigits) {
+          const int digits = int(short(digits_of(value, inverse)));
+          total += q[i] * digits;
+          if constexpr (W::kMins) sum += digits;
+        } else {
+          total = fmaf(float(q[i]), value, total);
+          if constexpr (W::kMins) sum += value;
+        }
       }
     }
+    const float unit = largest * (1.0f / kLargestDigits);
+    if constexpr (W::kMins) to += numbers.min() * (float(sum) * unit);
+    to = fmaf(float(total), numbers.scale() * unit, to);
   }
-  using Bits = typename W::Scale::Bits;
-  const Bits scale = reinterpret_cast<const Bits*>(block + W::kScales)[group];
-  return fmaf(float(total),
-              W::Scale::to_float(scale) * (largest * (1.0f / kLargestDigits)), to);
+  return to;
 }
 
 }  // namespace amk

@@ -107,27 +107,34 @@ __device__ __forceinline__ uint2 digit_operand(const float (&v)[4], float invers
 // Integers are multiplied by activations in two digits (digits.cuh), signed bytes high * 256 + low.
 // Two of the eight B columns of an mma.m16n8k32 hold the digits of one quarter of the quad's
 // columns: 2 * quarter + digit. So weights are multiplied as they are, and the sums of a quarter
-// are exact: they depend on no order.
-template <int kBits, int kGroup, class Scale, bool kZeros>
-struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
-  using W = Integers<kBits, kGroup, Scale, kZeros>;
+// are exact: they depend on no order. With groups of half a quarter, each of two mma has halves of
+// all four quarters: the columns of B that are of an even one have digits in the first half of k,
+// and the others in the second half.
+template <int kBits, int kGroup, class Scale, bool kZeros, bool kMins, bool kSteps>
+struct Fragments<Integers<kBits, kGroup, Scale, kZeros, kMins, kSteps>> {
+  using W = Integers<kBits, kGroup, Scale, kZeros, kMins, kSteps>;
   static constexpr int kBatch = 4;
   static constexpr bool kNibbles = kBits == 4;
-  static constexpr bool kOffset = kNibbles || kZeros;  // what is multiplied is more than the weight
+  // What is multiplied is more than the weight, or the sum of a group's activations counts.
+  static constexpr bool kOffset = W::kUnsigned || kZeros;
+  static constexpr int kSums = W::kHalves ? 2 : 1;  // of a lane, from a quad
   struct Weights {
-    uint4 half[kBits / 4] = {};
-    u32 scale = 0;  // of this lane's row and quarter, its bits
-    int zero = 0;
+    uint4 half[kBits == 8 ? 2 : 1] = {};
+    typename W::Above above = {};
+    typename W::Numbers of[kSums];  // of this lane's row and quarter
   };
   struct Vector {
-    uint2 lower = {}, upper = {};  // of B column lane / 4, if it is of quarters 0 and 1, or of 2, 3
-    float scale = 0;
-    int sum = 0;  // of this lane's quarter, lane % 4; without zero points times the offset
+    uint2 lower = {}, upper = {};  // of B column lane / 4, for the first mma and for the second
+    float scale[kSums] = {};
+    // Of this lane's quarter, lane % 4: times the offset if that is a constant, or with minima in
+    // floats times the scale.
+    int sum[kSums] = {};
   };
   struct Product {
-    int d[4] = {};
-    float scale = 0;
-    int offset = 0;  // by how much the sum is too large
+    int d[kSums][4] = {};
+    float scale[kSums] = {};
+    int offset[kSums] = {};     // by how much the sum is too large
+    float least[kMins ? kSums : 1] = {};  // what minima add
   };
   struct Sum {
     float sum = 0;
@@ -137,37 +144,65 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
 
   __device__ __forceinline__ static void load(Weights& w, const u8* quad, int lane, int) {
 #pragma unroll
-    for (int j = 0; j < kBits / 4; ++j)
+    for (int j = 0; j < (kBits == 8 ? 2 : 1); ++j)
       w.half[j] = *reinterpret_cast<const uint4*>(quad + j * 512 + lane * 16);
-    const int group = lane * W::kGroups / 4;
-    w.scale = reinterpret_cast<const typename Scale::Bits*>(quad + W::kScales)[group];
-    if constexpr (kZeros)
-      w.zero = reinterpret_cast<const signed char*>(quad + W::kZeroPoints)[group];
+    if constexpr (W::kHasAbove)
+      w.above = reinterpret_cast<const typename W::Above*>(quad + W::kAbove)[lane];
+#pragma unroll
+    for (int k = 0; k < kSums; ++k)
+      w.of[k] = W::numbers(quad, lane / 4, lane * W::kGroups / 4 + k, ReadPlainly());
+  }
+
+  // High nibbles are multiplied where they are: 16 times themselves. Those of the second mma are of
+  // the upper quarters, or of the second sum.
+  __device__ __forceinline__ static bool shifted(int lane, int k) {
+    return kNibbles && (W::kHalves ? k == 1 : (lane & 2) != 0);
+  }
+
+  // Which of four words a lane has as operands of B in groups of half a quarter.
+  __device__ __forceinline__ static bool is_odd(int lane) { return lane & 8; }
+  __device__ __forceinline__ static void place(Vector& to, uint2 digits, int lane) {
+    if constexpr (W::kHalves) {
+      to.lower = is_odd(lane) ? make_uint2(0, digits.x) : make_uint2(digits.x, 0);
+      to.upper = is_odd(lane) ? make_uint2(0, digits.y) : make_uint2(digits.y, 0);
+    } else {
+      to.lower = lane < 16 ? digits : make_uint2(0, 0);
+      to.upper = lane < 16 ? make_uint2(0, 0) : digits;
+    }
   }
 
   // All lanes of a warp call it.
-  __device__ __forceinline__ static Vector vector(uint2 x, int lane) {
+  __device__ __forceinline__ static uint2 digits(Vector& to, uint2 x, int lane) {
     float v[4];
     to_floats(v, x);
     const float largest = largest_digits(warp_max(magnitude(v)));
     const uint2 digits = digit_operand(v, divide_fast(kLargestDigits, largest), lane);
-    Vector to;
-    to.lower = lane < 16 ? digits : make_uint2(0, 0);
-    to.upper = lane < 16 ? make_uint2(0, 0) : digits;
-    // High nibbles are multiplied where they are: 16 times themselves.
-    const bool shifted = kNibbles && (lane & 2);
-    to.scale = largest * (shifted ? 0x1p-4f / kLargestDigits : 1.0f / kLargestDigits);
-    if constexpr (kOffset) {
-      constexpr u32 kOnes = 0x01010101u;
-      int d[4] = {};
-      mma_digits<false>(d, kOnes, kOnes, kOnes, kOnes, digits);
-      to.sum = (d[0] * 256 + d[1]) * ((shifted ? 16 : 1) * (kZeros ? 1 : 8));
+#pragma unroll
+    for (int k = 0; k < kSums; ++k) {
+      to.scale[k] =
+          largest * (shifted(lane, k) ? 0x1p-4f / kLargestDigits : 1.0f / kLargestDigits);
+      if constexpr (kOffset) {
+        constexpr u32 kOnes = 0x01010101u;
+        const uint2 of = !W::kHalves ? digits
+                         : k == 0    ? make_uint2(digits.x, 0)
+                                     : make_uint2(0, digits.y);
+        int d[4] = {};
+        mma_digits<false>(d, kOnes, kOnes, kOnes, kOnes, of);
+        const int sum = (d[0] * 256 + d[1]) * ((shifted(lane, k) ? 16 : 1) * W::kFactor);
+        to.sum[k] = kMins ? int(bits_of(float(sum) * to.scale[k])) : sum;
+      }
     }
+    return digits;
+  }
+  __device__ __forceinline__ static Vector vector(uint2 x, int lane) {
+    Vector to;
+    place(to, digits(to, x, lane), lane);
     return to;
   }
 
   // A vector in shared memory: of each quad the digits that lanes hold, then scale and sum of each
-  // quarter.
+  // quarter, or both sums, and then scales.
+  static constexpr int kKeptBytes = kDigitQuadBytes<W>;
 
   // Keeps n quads. A loop cannot choose from registers: so activations first lie where their
   // digits will.
@@ -175,54 +210,76 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
   __device__ __forceinline__ static void keep(u8* to, const uint2 (&x)[kQuads], int lane) {
     u8* const own = to + lane * 8;
 #pragma unroll
-    for (int i = 0; i < kQuads; ++i) *reinterpret_cast<uint2*>(own + i * kDigitQuadBytes) = x[i];
+    for (int i = 0; i < kQuads; ++i) *reinterpret_cast<uint2*>(own + i * kKeptBytes) = x[i];
 #pragma unroll 4
     for (int i = 0; i < kQuads; ++i) {
-      u8* const at = own + i * kDigitQuadBytes;
-      const Vector v = vector(*reinterpret_cast<const uint2*>(at), lane);
-      *reinterpret_cast<uint2*>(at) = lane < 16 ? v.lower : v.upper;
-      if (lane < 4)
-        *reinterpret_cast<uint2*>(at + 256) = make_uint2(bits_of(v.scale), u32(v.sum));
+      u8* const at = own + i * kKeptBytes;
+      Vector v;
+      *reinterpret_cast<uint2*>(at) = digits(v, *reinterpret_cast<const uint2*>(at), lane);
+      if (lane < 4) {
+        const u32 first = W::kHalves ? u32(v.sum[kSums - 1]) : bits_of(v.scale[0]);
+        *reinterpret_cast<uint2*>(at + 256) = make_uint2(first, u32(v.sum[0]));
+        if (W::kHalves) *reinterpret_cast<float*>(at + 288 - lane * 4) = v.scale[0];
+      }
     }
     warp_sync();
   }
 
   // Takes one of them back. Digits that are not this lane's stay 0.
   __device__ __forceinline__ static void recall(Vector& v, const u8* at, int lane) {
-    load_shared_8_if(v.lower, at + lane * 8, lane < 16);
-    load_shared_8_if(v.upper, at + lane * 8, lane >= 16);
+    if constexpr (W::kHalves) {
+      place(v, *reinterpret_cast<const uint2*>(at + lane * 8), lane);
+    } else {
+      load_shared_8_if(v.lower, at + lane * 8, lane < 16);
+      load_shared_8_if(v.upper, at + lane * 8, lane >= 16);
+    }
     const uint2 of_quarter = *reinterpret_cast<const uint2*>(at + 256 + lane % 4 * 8);
-    v.scale = float_of_bits(of_quarter.x);
-    v.sum = int(of_quarter.y);
+    v.sum[0] = int(of_quarter.y);
+    if constexpr (W::kHalves) {
+      v.scale[0] = *reinterpret_cast<const float*>(at + 288 + lane % 4 * 4);
+      v.scale[1] = v.scale[0] * (kNibbles ? 0x1p-4f : 1.0f);
+      v.sum[1] = int(of_quarter.x);
+    } else {
+      v.scale[0] = float_of_bits(of_quarter.x);
+    }
   }
 
   // The columns of quarters 0 and 1 come from the first product, those of 2 and 3 from the other.
   __device__ __forceinline__ static Product multiply(Sum&, const Weights& w, const Vector& x) {
     Product p;
-    if constexpr (kNibbles) {
-      constexpr u32 kLow = 0x0f0f0f0fu, kHigh = 0xf0f0f0f0u;
-      const uint4 a = w.half[0];
-      mma_digits<false>(p.d, a.x & kLow, a.z & kLow, a.y & kLow, a.w & kLow, x.lower);
-      mma_digits<false>(p.d, a.x & kHigh, a.z & kHigh, a.y & kHigh, a.w & kHigh, x.upper);
-    } else {
 #pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        const uint4 a = w.half[j % (kBits / 4)];
-        mma_digits<true>(p.d, a.x, a.z, a.y, a.w, j == 0 ? x.lower : x.upper);
+    for (int j = 0; j < 2; ++j) {
+      const uint4 a = w.half[kBits == 8 ? j : 0];
+      mma_digits<!W::kUnsigned>(p.d[W::kHalves ? j : 0], W::elements(a.x, w.above, j, 0),
+                                W::elements(a.z, w.above, j, 2), W::elements(a.y, w.above, j, 1),
+                                W::elements(a.w, w.above, j, 3), j == 0 ? x.lower : x.upper);
+    }
+#pragma unroll
+    for (int k = 0; k < kSums; ++k) {
+      p.scale[k] = w.of[k].scale() * x.scale[k];
+      if constexpr (kMins) {
+        p.least[k] = w.of[k].min() * float_of_bits(u32(x.sum[k]));
+        // Now and not when they are needed: by then the next quad is on its way to the same
+        // registers.
+        opaque(p.scale[k]), opaque(p.least[k]);
+      } else {
+        if constexpr (kOffset) p.offset[k] = kZeros ? w.of[k].zero * x.sum[k] : x.sum[k];
+        opaque(p.scale[k], p.offset[k]);
       }
     }
-    p.scale = Scale::to_float(typename Scale::Bits(w.scale)) * x.scale;
-    if constexpr (kOffset) p.offset = kZeros ? w.zero * x.sum : x.sum;
-    // Now and not when they are needed: by then the next quad is on its way to the same registers.
-    opaque(p.scale, p.offset);
     return p;
   }
 
   __device__ __forceinline__ static void add(Sum& sum, const Product& p, int lane) {
-    // A rows 0-7 are the even quarter of a pair, and rows 8-15 the odd one.
-    const bool odd = lane & 1;
-    const int total = (odd ? p.d[2] : p.d[0]) * 256 + (odd ? p.d[3] : p.d[1]) - p.offset;
-    sum.sum = fmaf(float(total), p.scale, sum.sum);
+    // A rows 0-7 are the even quarter of a pair, and rows 8-15 the odd one, or with halves the
+    // first two quarters, and the others.
+    const bool odd = lane & (W::kHalves ? 2 : 1);
+#pragma unroll
+    for (int k = 0; k < kSums; ++k) {
+      const int (&d)[4] = p.d[k];
+      const int total = (odd ? d[2] : d[0]) * 256 + (odd ? d[3] : d[1]) - p.offset[k];
+      sum.sum = fmaf(float(total), p.scale[k], kMins ? sum.sum + p.least[k] : sum.sum);
+    }
   }
 
   __device__ __forceinline__ static float total(const Sum& sum, int) { return sum.sum; }

@@ -90,61 +90,37 @@ struct QuantisedTokens : TokenSets {
   }
 };
 
-// As many bytes as are a power of two, in one load.
-template <int kBytes>
-struct LoadOf;
-template <>
-struct LoadOf<1> {
-  using Type = u8;
-};
-template <>
-struct LoadOf<2> {
-  using Type = u16;
-};
-template <>
-struct LoadOf<4> {
-  using Type = u32;
-};
-template <>
-struct LoadOf<8> {
-  using Type = uint2;
-};
-template <>
-struct LoadOf<16> {
-  using Type = uint4;
-};
-
 // Two of the eight columns of an mma.m16n8k32 hold the digits of a token in one quarter:
 // 2 * token + digit. Rows 0 to 7 of A are those of a tile in an even quarter of the quad, and rows
 // 8 to 15 in the odd one: half of the results are of use. So A is the same for all tokens and both
 // quarters; with other rows instead of the wasted ones it would be assembled again for each
 // mma.
-template <int kBits, int kGroup, class Scale, bool kZeros>
-struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros>> : QuantisedTokens {
-  using W = Integers<kBits, kGroup, Scale, kZeros>;
+template <int kBits, int kGroup, class Scale, bool kZeros, bool kMins, bool kSteps>
+struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros, kMins, kSteps>> : QuantisedTokens {
+  using W = Integers<kBits, kGroup, Scale, kZeros, kMins, kSteps>;
   static constexpr bool kNibbles = kBits == 4;
-  static constexpr bool kOffset = kNibbles || kZeros;
-  using Scales = typename LoadOf<W::kGroups * Scale::kBytes>::Type;
-  using ZeroPoints = typename LoadOf<W::kGroups>::Type;
+  static constexpr bool kOffset = W::kUnsigned || kZeros;
+  static constexpr int kSums = W::kHalves ? 2 : 1;  // of a quarter
   struct Weights {
-    uint4 half[kBits / 4] = {};
-    Scales scales = {};  // of this lane's row
-    ZeroPoints zeros = {};
+    uint4 half[kBits == 8 ? 2 : 1] = {};
+    typename W::Above above = {};
+    typename W::Numbers of[W::kGroups];  // of this lane's row
   };
   struct Vector {
     uint2 pairs[kQuarters] = {};  // activations, then digits of column lane / 4 of an mma
     float scale = 0;              // of the token that the lane has sums of
-    // minus the sums of its digits, times 16 with high nibbles
-    int less[kOffset ? kQuarters : 1] = {};
+    // Minus the sums of its digits: times 16 with high nibbles, and times the offset if that is a
+    // constant; with minima the sums in floats times the scale.
+    int less[kOffset ? kQuarters : 1][kSums] = {};
   };
 
   __device__ __forceinline__ static void load(Weights& w, const u8* quad, int lane, int) {
 #pragma unroll
-    for (int j = 0; j < kBits / 4; ++j)
+    for (int j = 0; j < (kBits == 8 ? 2 : 1); ++j)
       w.half[j] = *reinterpret_cast<const uint4*>(quad + j * 512 + lane * 16);
-    w.scales = reinterpret_cast<const Scales*>(quad + W::kScales)[lane / 4];
-    if constexpr (kZeros)
-      w.zeros = reinterpret_cast<const ZeroPoints*>(quad + W::kZeroPoints)[lane / 4];
+    if constexpr (W::kHasAbove)
+      w.above = reinterpret_cast<const typename W::Above*>(quad + W::kAbove)[lane];
+    W::numbers_of_row(w.of, quad, lane / 4);
   }
 
   // All lanes of a warp call it.
@@ -155,56 +131,91 @@ struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros>> : QuantisedTokens 
     const float largest = largest_digits(largest_of(v));
     const float inverse = divide_fast(kLargestDigits, largest);
     Vector to;
+    to.scale = of_summed(largest * (1.0f / kLargestDigits), lane);
 #pragma unroll
     for (int j = 0; j < kQuarters; ++j) {
       to.pairs[j] = digit_operand(v[j], inverse, lane);
       if constexpr (kOffset) {
-        constexpr u32 kOnes = 0x01010101u;
-        int d[4] = {};
-        mma_digits<false>(d, kOnes, kOnes, kOnes, kOnes, to.pairs[j]);
-        to.less[j] = (d[0] * 256 + d[1]) * (shifted(j) ? -16 : -1);
+#pragma unroll
+        for (int k = 0; k < kSums; ++k) {
+          constexpr u32 kOnes = 0x01010101u;
+          int d[4] = {};
+          mma_digits<false>(d, kOnes, kOnes, kOnes, kOnes, half_of(to.pairs[j], k));
+          const int sum = d[0] * 256 + d[1];
+          to.less[j][k] = kMins ? int(bits_of(float(sum) * to.scale))
+                                : sum * (shifted(j, k) ? -16 : -1) * W::kFactor;
+        }
       }
     }
-    to.scale = of_summed(largest * (1.0f / kLargestDigits), lane);
     return to;
   }
 
   // High nibbles are multiplied where they are: 16 times themselves.
-  __device__ __forceinline__ static constexpr bool shifted(int quarter) {
-    return kNibbles && quarter >= 2;
+  __device__ __forceinline__ static constexpr bool shifted(int quarter, int k) {
+    return kNibbles && (W::kHalves ? k == 1 : quarter >= 2);
+  }
+  // The digits of a quarter, or of half of it.
+  __device__ __forceinline__ static uint2 half_of(uint2 pairs, int k) {
+    if constexpr (!W::kHalves) return pairs;
+    return k == 0 ? make_uint2(pairs.x, 0) : make_uint2(0, pairs.y);
   }
 
   struct Sums : QuarterSums {
     __device__ __forceinline__ void multiply(const Weights& w, const Vector (&x)[kSets]) {
-      float scale[W::kGroups];
-      int zero[W::kGroups];
+      float scale[W::kGroups], least[kMins ? W::kGroups : 1];
 #pragma unroll
       for (int g = 0; g < W::kGroups; ++g) {
-        typename Scale::Bits bits;
-        memcpy(&bits, reinterpret_cast<const u8*>(&w.scales) + g * Scale::kBytes, sizeof bits);
-        scale[g] = Scale::to_float(bits);
-        signed char point = 8;
-        if constexpr (kZeros) memcpy(&point, reinterpret_cast<const u8*>(&w.zeros) + g, 1);
-        zero[g] = point;
+        scale[g] = w.of[g].scale();
+        if constexpr (kMins) least[g] = w.of[g].min();
       }
 #pragma unroll
       for (int pair = 0; pair < 2; ++pair) {
-        const uint4 half = w.half[kNibbles ? 0 : pair];
-        const u32 mask = !kNibbles ? ~0u : pair ? 0xf0f0f0f0u : 0x0f0f0f0fu;
-        const u32 a[4] = {half.x & mask, half.z & mask, half.y & mask, half.w & mask};
+        u32 a[kSums][4];  // rows of the pair's even quarter are the first of each two
+#pragma unroll
+        for (int k = 0; k < kSums; ++k) operands(a[k], w, pair, k);
 #pragma unroll
         for (int set = 0; set < kSets; ++set) {
 #pragma unroll
           for (int odd = 0; odd < 2; ++odd) {
-            const int j = 2 * pair + odd, g = j * W::kGroups / 4;
-            int d[4] = {};
-            mma_digits<!kNibbles>(d, a[0], a[1], a[2], a[3], x[set].pairs[j]);
-            int product = d[2 * odd] * 256 + d[2 * odd + 1];
-            if constexpr (kOffset) product += zero[g] * x[set].less[j];
-            const float by = scale[g] * (shifted(j) ? x[set].scale * 0x1p-4f : x[set].scale);
-            sum[set][j] = fmaf(float(product), by, sum[set][j]);
+            const int j = 2 * pair + odd;
+#pragma unroll
+            for (int k = 0; k < kSums; ++k) {
+              const int g = j * W::kGroups / 4 + k;
+              int d[4] = {};
+              const uint2 digits = half_of(x[set].pairs[j], k);
+              mma_digits<!W::kUnsigned>(d, a[k][0], a[k][1], a[k][2], a[k][3], digits);
+              int product = d[2 * odd] * 256 + d[2 * odd + 1];
+              const float unit = shifted(j, k) ? x[set].scale * 0x1p-4f : x[set].scale;
+              float& to = sum[set][j];
+              if constexpr (kMins) {
+                to += least[g] * float_of_bits(u32(x[set].less[j][k]));
+              } else if constexpr (kOffset) {
+                product += (kZeros ? w.of[g].zero : 1) * x[set].less[j][k];
+              }
+              to = fmaf(float(product), scale[g] * unit, to);
+            }
           }
         }
+      }
+    }
+
+   private:
+    // The operand of two quarters. Halves of these are in two words each, of the first mma and of
+    // the second: what is not of a half is multiplied by zeros.
+    __device__ __forceinline__ static void operands(u32 (&a)[4], const Weights& w, int pair,
+                                                    int k) {
+      const int second = W::kHalves ? k : pair;
+      const uint4 four = w.half[kBits == 8 ? second : 0];
+      const auto word = [&](u32 stored, int i) {
+        return W::elements(stored, w.above, second, i);
+      };
+      if constexpr (W::kHalves) {
+        const u32 even = pair ? word(four.z, 2) : word(four.x, 0);
+        const u32 odd = pair ? word(four.w, 3) : word(four.y, 1);
+        a[0] = a[2] = even, a[1] = a[3] = odd;
+      } else {
+        a[0] = word(four.x, 0), a[1] = word(four.z, 2);
+        a[2] = word(four.y, 1), a[3] = word(four.w, 3);
       }
     }
   };

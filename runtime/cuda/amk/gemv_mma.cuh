@@ -46,7 +46,7 @@ struct GemvShape {
   // that runs once per layer costs more than it computes. Otherwise (short vectors, chunks that do
   // not end with a batch, fp8, too little room) they are in registers, with code for each quad of a
   // tile. ir.DigitBytes has the same conditions.
-  static constexpr int kKeptBytes = kSubs * kDigitQuadBytes;  // of a warp
+  static constexpr int kKeptBytes = kSubs * kDigitQuadBytes<W>;  // of a warp
   static constexpr bool kKept = kBatch > 1 && kSubs > 4 && kChunkSubs % kBatch == 0 &&
                                 kConsumerWarps * kKeptBytes <= kDigitScratch;
   // Whether a group may take the first weights of its next tile, kFirstChunks, before a block
@@ -234,7 +234,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       for (int b = 0; b < kBatch; ++b) {
         // a missing quad reads the last one: a branch costs more
         const int sub = b < (kSubs - 1) % kBatch + 1 ? batch + b : min(batch + b, kSubs - 1);
-        F::recall(v[b], kept + sub * kDigitQuadBytes, c.lane);
+        F::recall(v[b], kept + sub * kDigitQuadBytes<typename Shape::W>, c.lane);
       }
     }
   };

@@ -34,41 +34,70 @@ __device__ inline float e4m3_value(int bits) {
   return bits & 128 ? -value : value;
 }
 
-// Bytes of the elements of a block of a quantised matrix.
-__device__ inline int quantised_elements(const WeightFormat& f) {
-  return f.element == kInt4 ? 512 : 1024;
+// Bits of an element of a quantised matrix.
+__device__ inline int quantised_bits(const WeightFormat& f) {
+  return f.element == kInt4 ? 4 : f.element == kInt5 ? 5 : f.element == kInt6 ? 6 : 8;
 }
 
-// Element of a quantised matrix: tiles of 8 rows, in them blocks of 128 columns, which are
-// elements, then scales, then zero points, and end at a multiple of 16 bytes. Elements are in the
-// order in which the lanes of an mma have 32 columns of a quarter: row, column % 16 / 4, odd
-// quarter or not, column % 32 / 16, column % 4. Quarters 2 and 3 follow the first two, or with 4
-// bits are above them.
+// Where the parts of a block of a quantised matrix begin, and its bytes: tiles of 8 rows, in them
+// blocks of 128 columns, which are elements, then with steps the numbers that a row's groups share,
+// then scales, each with its minimum, then zero points, and end at a multiple of 16 bytes.
+struct QuantisedBlock {
+  int shared, scales, zeros, bytes;
+};
+__device__ inline QuantisedBlock quantised_block(const WeightFormat& f) {
+  const int groups = 8 * 128 / f.group, numbers = f.mins ? 2 : 1, size = f.scale == kFp32 ? 4 : 2;
+  QuantisedBlock b;
+  b.shared = 128 * quantised_bits(f);
+  b.scales = b.shared + (f.steps ? 8 * numbers * size : 0);
+  b.zeros = b.scales + groups * numbers * (f.steps ? 1 : size);
+  b.bytes = round_up(b.zeros + (f.zeros ? groups : 0), 16);
+  return b;
+}
+
+// Element of a quantised matrix. Elements are in the order in which the lanes of an mma have 32
+// columns of a quarter: row, column % 16 / 4, odd quarter or not, column % 32 / 16, column % 4.
+// Quarters 2 and 3 follow the first two, or with fewer bits are above them. In groups of 16 columns
+// the bits of a quarter's number take the places of these: row, column % 16 / 4, quarter,
+// column % 4, and second halves of quarters follow the first. Bits above the fourth are in bytes of
+// column % 4, after all nibbles, in words of 32 bits for each row and column % 16 / 4.
 __device__ inline float quantised_at(const WeightFormat& f, const u8* tile, int row, int column) {
-  const int elements = quantised_elements(f), groups = 128 / f.group;
-  const bool nibbles = elements == 512;
-  const int zeros = elements + 8 * groups * (f.scale == kFp32 ? 4 : 2);
-  const int bytes = round_up(zeros + (f.zeros ? 8 * groups : 0), 16);
-  const u8* block = tile + size_t(column / 128) * bytes;
-  const int quarter = column % 128 / 32, in = column % 32;
-  const int place =
-      ((((row % 8) * 4 + in % 16 / 4) * 2 + quarter % 2) * 2 + in / 16) * 4 + in % 4;
-  const int upper = quarter / 2;
+  const QuantisedBlock parts = quantised_block(f);
+  const int bits = quantised_bits(f), groups = 128 / f.group;
+  const u8* block = tile + size_t(column / 128) * parts.bytes;
+  const int quarter = column % 128 / 32, half = column % 32 / 16, part = column % 16 / 4;
+  const int upper = f.group == 16 ? half : quarter / 2;
+  const int word = f.group == 16 ? quarter : quarter % 2 * 2 + half;
+  const int lane = row % 8 * 4 + part;
+  const int place = (lane * 4 + word) * 4 + column % 4;
   const int group = row % 8 * groups + column % 128 / f.group;
-  const float scale = number_at(block + elements, f.scale, group);
-  int q = nibbles ? (block[place] >> 4 * upper & 15) : block[place + 512 * upper];
+  const int numbers = f.mins ? 2 : 1;
+  float scale, least = 0;
+  if (f.steps) {
+    const auto* steps = reinterpret_cast<const signed char*>(block + parts.scales);
+    scale = number_at(block + parts.shared, f.scale, row % 8 * numbers) * steps[group * numbers];
+    if (f.mins)
+      least = number_at(block + parts.shared, f.scale, row % 8 * 2 + 1) * steps[group * 2 + 1];
+  } else {
+    scale = number_at(block + parts.scales, f.scale, group * numbers);
+    if (f.mins) least = number_at(block + parts.scales, f.scale, group * 2 + 1);
+  }
+  int q = bits < 8 ? block[place] >> 4 * upper & 15 : block[place + 512 * upper];
+  if (bits == 5) q |= (block[512 + lane * 4 + column % 4] >> (upper * 4 + word) & 1) << 4;
+  if (bits == 6)
+    q |= (block[512 + lane * 8 + upper * 4 + column % 4] >> word * 2 & 3) << 4;
   if (f.element == kE4m3) return e4m3_value(q) * scale;
-  if (nibbles) q -= 8;
-  if (!nibbles && q >= 128) q -= 256;  // two's complement
-  if (f.zeros) q -= reinterpret_cast<const signed char*>(block + zeros)[group] - (nibbles ? 8 : 0);
+  if (f.mins) return float(q) * scale + least;
+  if (bits < 8) q -= 1 << (bits - 1);
+  if (bits == 8 && q >= 128) q -= 256;  // two's complement
+  if (f.zeros)
+    q -= reinterpret_cast<const signed char*>(block + parts.zeros)[group] - (bits == 4 ? 8 : 0);
   return float(q) * scale;
 }
 
 // Bytes of a tile of a quantised matrix.
 __device__ inline size_t quantised_tile(const WeightFormat& f, int columns) {
-  const int groups = 128 / f.group, scale = f.scale == kFp32 ? 4 : 2;
-  return size_t(ceil_div(columns, 128)) *
-         round_up(quantised_elements(f) + 8 * groups * (scale + (f.zeros ? 1 : 0)), 16);
+  return size_t(ceil_div(columns, 128)) * quantised_block(f).bytes;
 }
 
 // Element of a packed matrix. One that is not quantised: tiles of 8 rows, in them blocks of 32

@@ -23,7 +23,7 @@ __device__ __forceinline__ int tile_column(int c) { return (c & 1) | (c & 2) << 
 template <class E>
 struct Elements {
   using Element = E;
-  static constexpr bool kQuantised = false;
+  static constexpr bool kQuantised = false, kHalves = false;
   static constexpr int kBlockColumns = 32;
   static constexpr int kBlockBytes = kTileRows * kBlockColumns * E::kBytes;
   static constexpr int kQuadBytes = kQuadColumns / kBlockColumns * kBlockBytes;
@@ -35,50 +35,208 @@ struct Elements {
   }
 };
 
-// Integers of kBits bits with a scale for each row and group of kGroup columns, and a zero point if
-// there are any: blocks of 128 columns, which are elements, then scales, then zero points. Lane
+// How to load from a pointer: plainly, or through the read-only path.
+struct ReadPlainly {
+  template <class T>
+  __device__ __forceinline__ T operator()(const T* from) const {
+    return *from;
+  }
+};
+struct ReadConstant {
+  template <class T>
+  __device__ __forceinline__ T operator()(const T* from) const {
+    return load_constant(from);
+  }
+};
+
+// As many bytes as are a power of two, in one load.
+template <int kBytes>
+struct LoadOf {
+  using Type = u8;
+};
+template <>
+struct LoadOf<2> {
+  using Type = u16;
+};
+template <>
+struct LoadOf<4> {
+  using Type = u32;
+};
+template <>
+struct LoadOf<8> {
+  using Type = uint2;
+};
+template <>
+struct LoadOf<16> {
+  using Type = uint4;
+};
+
+// Integers of kBits bits with a scale for each row and group of kGroup columns, and a zero point or
+// a minimum if there are any: blocks of 128 columns, which are elements, then what groups of a row
+// share if scales are steps, then scales, each with its minimum, then zero points. Lane
 // 4 * row + part has columns 4 * part to 4 * part + 3 of each 16, in mma order: 16 bytes of the
-// first two quarters of a block, and 16 of the others, of which int4 has these in the high halves
-// of those bytes. To elements and zero points of int4, 8 is added.
-template <int kBitsOf, int kGroupOf, class ScaleOf, bool kZerosOf>
+// first two quarters of a block, and 16 of the others, of which less than 8 bits have these in the
+// high halves of those bytes. Bits above the fourth follow: of 5 bits a word of each lane, of 6
+// two.
+// To elements of less than 8 bits, and to zero points of int4, half their range is added.
+//
+// In groups of 16 columns the operands are the first halves of all quarters, and then the second.
+template <int kBitsOf, int kGroupOf, class ScaleOf, bool kZerosOf, bool kMinsOf = false,
+          bool kStepsOf = false>
 struct Integers {
   using Scale = ScaleOf;
   static constexpr bool kQuantised = true, kZeros = kZerosOf, kFloats = false;
+  static constexpr bool kMins = kMinsOf, kSteps = kStepsOf;
   static constexpr int kBits = kBitsOf, kGroup = kGroupOf;
   static constexpr int kBlockColumns = kQuadColumns, kGroups = kBlockColumns / kGroup;
-  static constexpr int kScales = kTileRows * kBlockColumns * kBits / 8;  // where they begin
-  static constexpr int kZeroPoints = kScales + kTileRows * kGroups * Scale::kBytes;
+  static constexpr bool kHalves = kGroup < 32;  // a group is half a quarter
+  static constexpr bool kUnsigned = kBits < 8;
+  // By what the sum of a group's activations is multiplied for what products are too large by.
+  static constexpr int kFactor = kUnsigned && !kZeros && !kMins ? 1 << (kBits - 1) : 1;
+  // Where the parts of a block begin.
+  static constexpr int kAbove = kTileRows * kBlockColumns / 2;  // bits above the fourth
+  static constexpr int kShared = kTileRows * kBlockColumns * kBits / 8;
+  static constexpr int kNumbers = kMins ? 2 : 1;  // of a group
+  static constexpr int kSharedBytes = kSteps ? kNumbers * Scale::kBytes : 0;  // of a row
+  static constexpr int kGroupBytes = kNumbers * (kSteps ? 1 : Scale::kBytes);
+  static constexpr int kScales = kShared + kTileRows * kSharedBytes;
+  static constexpr int kZeroPoints = kScales + kTileRows * kGroups * kGroupBytes;
   static constexpr int kBlockBytes =
       round_up(kZeroPoints + (kZeros ? kTileRows * kGroups : 0), 16);
   static constexpr int kQuadBytes = kBlockBytes;
 
-  // The byte of an element in a block.
+  // What a group has besides its elements, as it is stored.
+  struct Numbers {
+    typename LoadOf<kGroupBytes>::Type own = {};
+    typename LoadOf<kSharedBytes>::Type shared = {};
+    int zero = 0;
+
+    __device__ __forceinline__ float scale() const { return number<0>(); }
+    __device__ __forceinline__ float min() const { return number<kNumbers - 1>(); }
+
+   private:
+    using Bits = typename Scale::Bits;
+    template <int kIndex>
+    __device__ __forceinline__ float number() const {
+      if constexpr (kSteps) {
+        return float(static_cast<signed char>(own >> 8 * kIndex)) *
+               Scale::to_float(Bits(shared >> 8 * Scale::kBytes * kIndex));
+      } else {
+        return Scale::to_float(Bits(own >> (kMins ? 8 * Scale::kBytes * kIndex : 0)));
+      }
+    }
+  };
+
+  // Those of a group: number `index` of the groups of all rows.
+  template <class Read>
+  __device__ __forceinline__ static Numbers numbers(const u8* block, int row, int index,
+                                                    Read read) {
+    Numbers n;
+    using Own = typename LoadOf<kGroupBytes>::Type;
+    n.own = read(reinterpret_cast<const Own*>(block + kScales) + index);
+    if constexpr (kSteps) {
+      using Shared = typename LoadOf<kSharedBytes>::Type;
+      n.shared = read(reinterpret_cast<const Shared*>(block + kShared) + row);
+    }
+    if constexpr (kZeros) {
+      n.zero = read(reinterpret_cast<const signed char*>(block + kZeroPoints) + index);
+    }
+    return n;
+  }
+
+  // Those of all groups of a row, of which scales and minima are in one load.
+  __device__ __forceinline__ static void numbers_of_row(Numbers (&to)[kGroups], const u8* block,
+                                                        int row) {
+    using All = typename LoadOf<kGroups * kGroupBytes>::Type;
+    const All own = reinterpret_cast<const All*>(block + kScales)[row];
+    typename LoadOf<kGroups>::Type zeros = {};
+    if constexpr (kZeros)
+      zeros = reinterpret_cast<const typename LoadOf<kGroups>::Type*>(block + kZeroPoints)[row];
+    typename LoadOf<kSharedBytes>::Type shared = {};
+    if constexpr (kSteps)
+      shared = reinterpret_cast<const typename LoadOf<kSharedBytes>::Type*>(block + kShared)[row];
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      memcpy(&to[g].own, reinterpret_cast<const u8*>(&own) + g * kGroupBytes, kGroupBytes);
+      to[g].shared = shared;
+      signed char zero = 0;
+      if constexpr (kZeros) memcpy(&zero, reinterpret_cast<const u8*>(&zeros) + g, 1);
+      to[g].zero = zero;
+    }
+  }
+
+  // By which mma a column is multiplied, and in which word of its operand.
+  __host__ __device__ static constexpr int second(int column) {
+    return kHalves ? column % 32 / 16 : column / 64;
+  }
+  __host__ __device__ static constexpr int word(int column) {
+    return kHalves ? column / 32 : column % 64 / 32 * 2 + column % 32 / 16;
+  }
+
+  // The byte of an element in a block, or of its low four bits.
   __host__ __device__ static constexpr int place(int row, int column) {
-    return (kBits == 8 ? column / 64 * 512 : 0) + (row * 4 + column % 16 / 4) * 16 +
-           column % 64 / 32 * 8 + column % 32 / 16 * 4 + column % 4;
+    return (kBits == 8 ? second(column) * 512 : 0) + (row * 4 + column % 16 / 4) * 16 +
+           word(column) * 4 + column % 4;
+  }
+
+  // Bits above the fourth of the lanes' elements: a word of 5 bits, two words of 6.
+  static constexpr bool kHasAbove = kBits == 5 || kBits == 6;
+  using Above = typename LoadOf<kHasAbove ? 4 * (kBits - 4) : 1>::Type;
+  __device__ __forceinline__ static u32 above_word(u32 above, int) { return above; }
+  __device__ __forceinline__ static u32 above_word(uint2 above, int second) {
+    return second ? above.y : above.x;
+  }
+  // Four elements of an operand, each in a byte. Nibbles of the second mma are where they are, 16
+  // times themselves, unless bits are added to them.
+  __device__ __forceinline__ static u32 elements(u32 stored, Above above, int second, int word) {
+    if constexpr (kBits == 8) return stored;
+    if constexpr (kBits == 4) return stored & (second ? 0xf0f0f0f0u : 0x0f0f0f0fu);
+    if constexpr (kHasAbove) {
+      constexpr u32 kMask = kBits == 5 ? 0x10101010u : 0x30303030u;
+      const int bit = kBits == 5 ? second * 4 + word : word * 2;
+      const u32 bits = above_word(above, second);
+      const u32 high = bit < 4 ? bits << (4 - bit) : bits >> (bit - 4);
+      return ((second ? stored >> 4 : stored) & 0x0f0f0f0fu) | (high & kMask);
+    }
   }
 
   // The scale of an element, through the read-only path.
   __device__ __forceinline__ static float scale_at(const u8* block, int row, int column) {
-    using Bits = typename Scale::Bits;
-    const Bits* scales = reinterpret_cast<const Bits*>(block + kScales);
-    return Scale::to_float(load_constant(scales + row * kGroups + column / kGroup));
+    return numbers(block, row, row * kGroups + column / kGroup, ReadConstant()).scale();
+  }
+
+  // Four elements that are side by side as integers, less half their range if there are no minima.
+  template <class Read>
+  __device__ __forceinline__ static void integers(int (&q)[4], const u8* block, int row,
+                                                  int column, Read read) {
+    const u8* const at = block + place(row, column);
+    const int upper = second(column);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (kBits == 8) {
+        q[i] = static_cast<signed char>(read(at + i));
+      } else {
+        q[i] = read(at + i) >> 4 * upper & 15;
+        if constexpr (kHasAbove) {
+          const int lane = row * 4 + column % 16 / 4;
+          const int above = kBits == 5 ? lane * 4 : lane * 8 + upper * 4;
+          const int bit = kBits == 5 ? upper * 4 + word(column) : word(column) * 2;
+          q[i] |= (read(block + kAbove + above + i) >> bit & ((1 << (kBits - 4)) - 1)) << 4;
+        }
+        if constexpr (!kMins) q[i] -= 1 << (kBits - 1);
+      }
+    }
   }
 
   __device__ __forceinline__ static float at(const u8* block, int row, int column) {
-    const int bits = load_constant(block + place(row, column));
-    int q;
-    if constexpr (kBits == 4) {
-      q = column >= kBlockColumns / 2 ? bits >> 4 : bits & 15;
-      if constexpr (!kZeros) q -= 8;
-    } else {
-      q = static_cast<signed char>(bits);
-    }
-    if constexpr (kZeros) {
-      const int group = row * kGroups + column / kGroup;
-      q -= static_cast<signed char>(load_constant(block + kZeroPoints + group));
-    }
-    return float(q) * scale_at(block, row, column);
+    const ReadConstant read;
+    const Numbers n = numbers(block, row, row * kGroups + column / kGroup, read);
+    int four[4];
+    integers(four, block, row, column & ~3, read);
+    int q = four[column & 3];
+    if constexpr (kZeros) q -= n.zero - (kBits == 4 ? 8 : 0);
+    if constexpr (kMins) return float(q) * n.scale() + n.min();
+    return float(q) * n.scale();
   }
 };
 
@@ -101,15 +259,18 @@ struct Floats : Integers<NumberOf::kBits, kGroupOf, ScaleOf, false> {
 };
 
 // The format of a quantised matrix.
-template <ElementType kElement, int kGroup, class Scale, bool kZeros,
-          class Number = typename FloatOf<kElement>::Type>
+template <ElementType kElement, int kGroup, class Scale, bool kZeros, bool kMins = false,
+          bool kSteps = false, class Number = typename FloatOf<kElement>::Type>
 struct QuantisedOf {
-  static_assert(!kZeros, "floats have no zero points");
+  static_assert(!kZeros && !kMins && !kSteps, "floats have scales alone");
   using Format = Floats<Number, kGroup, Scale>;
 };
-template <ElementType kElement, int kGroup, class Scale, bool kZeros>
-struct QuantisedOf<kElement, kGroup, Scale, kZeros, void> {
-  using Format = Integers<kElement == kInt4 ? 4 : 8, kGroup, Scale, kZeros>;
+constexpr int bits_of_integer(ElementType e) {
+  return e == kInt4 ? 4 : e == kInt5 ? 5 : e == kInt6 ? 6 : 8;
+}
+template <ElementType kElement, int kGroup, class Scale, bool kZeros, bool kMins, bool kSteps>
+struct QuantisedOf<kElement, kGroup, Scale, kZeros, kMins, kSteps, void> {
+  using Format = Integers<bits_of_integer(kElement), kGroup, Scale, kZeros, kMins, kSteps>;
 };
 
 // The format of a stage's matrix: S::kWeights, where the descriptor has it.
@@ -121,7 +282,8 @@ template <class S>
 struct MatrixOf<S, decltype(void(S::kWeights))> {
   static constexpr WeightFormat kFormat = S::kWeights;
   using Scale = typename ElementOf<kFormat.scale>::Type;
-  using Format = typename QuantisedOf<kFormat.element, kFormat.group, Scale, kFormat.zeros>::Format;
+  using Format = typename QuantisedOf<kFormat.element, kFormat.group, Scale, kFormat.zeros,
+                                      kFormat.mins, kFormat.steps>::Format;
 };
 template <class S>
 using Matrix = typename MatrixOf<S>::Format;
