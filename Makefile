@@ -7,7 +7,7 @@ PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-
 # The compiler takes a quarter less processor time where its heap may grow to nine times what is live in it.
 GO := GOGC=800 GOMEMLIMIT=2GiB go
 
-.PHONY: build install cuda demo chat real library test test-all test-go test-python race mcp long engines chat-templates openai
+.PHONY: build install cuda demo chat real stored-tokens library test test-all test-go test-python race mcp long engines chat-templates openai
 .PHONY: browser pictures
 .PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage draws
 .PHONY: looping results results-tools lint goldens clean
@@ -50,6 +50,10 @@ $(SMOLLM2):
 
 chat: build $(SMOLLM2)
 	@./amkc chat $(SMOLLM2) --greedy
+
+# Its tokens of a conversation, and the 32 that follow, against those stored: seconds.
+stored-tokens: build $(SMOLLM2)
+	$(PYTHON) scripts/stored_tokens.py $(SMOLLM2)
 
 real: build $(SMOLLM2)
 	$(PYTHON) -m venv .python/real
