@@ -8,6 +8,7 @@
 #include "attention_mma.cuh"
 #include "combine.cuh"
 #include "prompt_append.cuh"
+#include "prompt_cache.cuh"
 #include "prompt_products.cuh"
 
 namespace amk {
@@ -21,25 +22,6 @@ struct PromptHeads {
   static constexpr int kColumns = kGroups * kMmaHeads;
   static constexpr int kBlockColumns = kColumns * kConsumerWarps;
   static constexpr int kFragments = HeadGroup<HeadsOf<S>>::kFragments;
-};
-
-// The blocks of a split, numbered as they are in it.
-template <class S>
-struct SplitBlocks {
-  static constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
-  int split;
-
-  __device__ __forceinline__ bool owns(int block) const {
-    return block / kChunkBlocks % S::kSplits == split;
-  }
-  // Of a block, or of the first one after it that the split has.
-  __device__ __forceinline__ int number(int block) const {
-    const int chunk = block / kChunkBlocks, n = (chunk - split + S::kSplits - 1) / S::kSplits;
-    return n * kChunkBlocks + (owns(block) ? block % kChunkBlocks : 0);
-  }
-  __device__ __forceinline__ int block(int number) const {
-    return (number / kChunkBlocks * S::kSplits + split) * kChunkBlocks + number % kChunkBlocks;
-  }
 };
 
 // The first row that a position sees.
@@ -101,8 +83,8 @@ struct PromptUnit {
   HeadGroup<H> groups[kGroups];
   OwnScores own[kGroups];
 
-  // Attends to a block: each column to the rows before its own.
-  __device__ __forceinline__ void attend(int block) {
+  // Attends to a block, of which `at` is a copy: each column to the rows before its own.
+  __device__ __forceinline__ void attend(int block, const u8* at) {
     const int row = block * kCacheRows;
     SeenRows seen[kGroups][2];
 #pragma unroll
@@ -113,37 +95,36 @@ struct PromptUnit {
         seen[g][k] = {max(0, first_seen<S>(own_row) - row), min(own_row - row, kCacheRows)};
       }
     }
-    attend_block<S>(groups, head + size_t(block) * H::kCacheBlockBytes, seen, own,
-                    max(0, first_seen<S>(first) - row), min(last + 1 - row, kCacheRows), lane);
+    attend_block<S>(groups, at, seen, own, max(0, first_seen<S>(first) - row),
+                    min(last + 1 - row, kCacheRows), lane);
+  }
+  // Whether a column sees a row of a block, or has its own in it.
+  __device__ __forceinline__ bool sees(int block) const {
+    return block * kCacheRows <= last && (block + 1) * kCacheRows > first_seen<S>(first);
   }
 
-  // Joins what the warps of a step have of a split, one after the other, and the tokens' own rows.
+  // Joins what a warp of a step has of a split.
   template <class Value>
-  __device__ __forceinline__ void join_split(const SplitBlocks<S>& blocks, Joined<kGroups>& split,
-                                             const Value& value) {
-    const int begin = blocks.number(first_seen<S>(first) / kCacheRows);
-#pragma unroll 1
-    for (int warp = 0; warp < kBlockWarps; ++warp) {
-      int n = begin + (warp - begin % kBlockWarps + kBlockWarps) % kBlockWarps;
-      if (blocks.block(n) * kCacheRows > last) continue;
+  __device__ __forceinline__ void join_warp(Joined<kGroups>& split, const Value& value) {
+    float base[kGroups][2], sum[kGroups][2];
 #pragma unroll
-      for (int g = 0; g < kGroups; ++g) groups[g].forget();
-#pragma unroll 1
-      for (; blocks.block(n) * kCacheRows <= last; n += kBlockWarps) attend(blocks.block(n));
-      float base[kGroups][2], sum[kGroups][2];
-#pragma unroll
-      for (int g = 0; g < kGroups; ++g) {
-        HeadGroup<H>& h = groups[g];
-        h.template join_lanes<(S::kSplits > 1)>();
-        base[g][0] = h.base0, base[g][1] = h.base1;
-        sum[g][0] = h.sum0, sum[g][1] = h.sum1;
-        split.max[g][0] = fmaxf(split.max[g][0], h.max0);
-        split.max[g][1] = fmaxf(split.max[g][1], h.max1);
-      }
-      join_share<kFragments>(split, base, sum, 1, value,
-                             [&](int g, int f, int i) { return groups[g].o[f][i]; });
+    for (int g = 0; g < kGroups; ++g) {
+      HeadGroup<H>& h = groups[g];
+      h.template join_lanes<(S::kSplits > 1)>();
+      base[g][0] = h.base0, base[g][1] = h.base1;
+      sum[g][0] = h.sum0, sum[g][1] = h.sum1;
+      split.max[g][0] = fmaxf(split.max[g][0], h.max0);
+      split.max[g][1] = fmaxf(split.max[g][1], h.max1);
     }
-    if (!blocks.owns(first / kCacheRows) && !blocks.owns(last / kCacheRows)) return;
+    join_share<kFragments>(split, base, sum, 1, value,
+                           [&](int g, int f, int i) { return groups[g].o[f][i]; });
+  }
+
+  // Joins the tokens' own rows, as far as the split has them.
+  template <class Value>
+  __device__ __forceinline__ void join_own(const SplitBlocks<S>& blocks, Joined<kGroups>& split,
+                                           const Value& value) {
+    if (last < 0 || !blocks.owns(first / kCacheRows) && !blocks.owns(last / kCacheRows)) return;
     float scores[kGroups][2], sum[kGroups][2];
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
@@ -166,21 +147,26 @@ struct PromptUnit {
   }
 };
 
-// Attention of a warp's columns to all splits. What comes out takes the place of the queries if
-// there are several (combine), and nobody reads those any more.
+// Attention of a block's columns, from `block_column` on, to all splits, by all of its warps. What
+// comes out takes the place of the queries if there are several splits (combine), and nobody reads
+// those any more.
 template <class S, class Cache>
-__device__ __forceinline__ void attend_columns(Prompt& c, int head, int first_column, u16* queries,
+__device__ __forceinline__ void attend_columns(Prompt& c, int head, int block_column, u16* queries,
                                                int stride, const Page out, const u8* sinks,
                                                Cache cache) {
   using H = HeadsOf<S>;
   using P = PromptHeads<S>;
   constexpr int kFragments = P::kFragments;
   const int columns = c.tokens * H::kGroupHeads;
+  const int first_column = block_column + c.warp * P::kColumns;
+  const auto position_of = [&](int column) {
+    return c.position + min(column, columns - 1) / H::kGroupHeads;
+  };
   PromptUnit<S> u;
   u.head = head_of_cache<H>(c, cache, head);
   u.lane = c.lane;
-  u.first = c.position + first_column / H::kGroupHeads;
-  u.last = c.position + (min(first_column + P::kColumns, columns) - 1) / H::kGroupHeads;
+  u.first = position_of(first_column);
+  u.last = first_column < columns ? position_of(first_column + P::kColumns - 1) : -1;
   // Where a column is among the queries of all tokens.
   const auto query = [&](int column) {
     return size_t(column / H::kGroupHeads) * stride +
@@ -213,9 +199,11 @@ __device__ __forceinline__ void attend_columns(Prompt& c, int head, int first_co
   const auto of_all = [&](int g, int f, int i) -> float& {
     return mine[((g * kFragments + f) * 4 + i) * 32];
   };
-  static_assert(S::kSplits == 1 || P::kBlockColumns * H::kPaddedHead * 4 <= kPromptRing,
-                "the values of a block's columns fit shared memory");
+  constexpr int kKept = S::kSplits == 1 ? 0 : P::kBlockColumns * H::kPaddedHead * 4;
   Joined<P::kGroups> all;
+  BlockWalk<S> walk(first_seen<S>(position_of(block_column)) / kCacheRows,
+                    position_of(block_column + P::kBlockColumns - 1) / kCacheRows);
+  BlockStream<S, kPromptRing - kKept> stream(u.head, c.ring + kKept, walk, c.tid);
 #pragma unroll 1
   for (int split = 0; split < S::kSplits; ++split) {
     Joined<P::kGroups> of;
@@ -225,8 +213,23 @@ __device__ __forceinline__ void attend_columns(Prompt& c, int head, int first_co
       for (int f = 0; f < kFragments; ++f)
         values[g][f][0] = values[g][f][1] = values[g][f][2] = values[g][f][3] = 0;
     }
-    const SplitBlocks<S> blocks{split};
-    u.join_split(blocks, of, of_split);
+#pragma unroll 1
+    while (walk.split == split) {
+      const int share = walk.warp;
+      bool any = false;
+#pragma unroll
+      for (int g = 0; g < P::kGroups; ++g) u.groups[g].forget();
+#pragma unroll 1
+      for (; walk.is_in(split, share); walk.advance()) {
+        const u8* at = stream.next();
+        const int block = walk.block();
+        if (!u.sees(block)) continue;
+        u.attend(block, at);
+        any = true;
+      }
+      if (any) u.join_warp(of, of_split);
+    }
+    u.join_own(SplitBlocks<S>{split}, of, of_split);
     if (sinks && split == 0) {
       float scores[P::kGroups][2], sum[P::kGroups][2];
 #pragma unroll
@@ -308,10 +311,8 @@ __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page 
   const int blocks = ceil_div(c.tokens * H::kGroupHeads, kBlockColumns);
 #pragma unroll 1
   for (int i = c.sm; i < H::kKVHeads * blocks; i += kSMs) {
-    const int first = (blocks - 1 - i / H::kKVHeads) * kBlockColumns +
-                      c.warp * PromptHeads<S>::kColumns;
-    if (first < c.tokens * H::kGroupHeads)
-      attend_columns<S>(c, i % H::kKVHeads, first, queries, stride, out, sinks, cache);
+    const int first = (blocks - 1 - i / H::kKVHeads) * kBlockColumns;
+    attend_columns<S>(c, i % H::kKVHeads, first, queries, stride, out, sinks, cache);
   }
   join(c);
 }
