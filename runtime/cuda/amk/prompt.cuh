@@ -73,11 +73,6 @@ struct Prompt : Recorder<false> {
   int matrix = 0;  // read next
   u32 norms = 0;
   Branch due = {};
-  // What attention to several splits has come to, a row for each token.
-  struct {
-    const u16* values;
-    int stride;
-  } attended = {};
 
   static constexpr Mode kMode_ = Mode::kDecode;
   static constexpr bool kWaits = true;

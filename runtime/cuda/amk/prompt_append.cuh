@@ -43,10 +43,10 @@ __device__ __forceinline__ void append_row(u8* head, int row, const u16* k, cons
 
 // Returns the address of the queries of a token.
 template <class S, class Cache>
-__device__ __forceinline__ u16* append(Prompt& c, const PlainHeads heads, Cache cache,
-                                       int& stride) {
+__device__ __forceinline__ const u16* append(Prompt& c, const PlainHeads heads, Cache cache,
+                                             int& stride) {
   using H = HeadsOf<S>;
-  u16* const qkv = c.values<Element>(heads.in);
+  const u16* qkv = c.values<Element>(heads.in);
 #pragma unroll 1
   for (int i = c.sm * kConsumerWarps + c.warp; i < c.tokens * H::kKVHeads;
        i += kSMs * kConsumerWarps) {
@@ -80,8 +80,8 @@ struct TokenView {
 // Heads are normalised as a step does it, by a block for each token and kv head; queries go where
 // the operand of the next product will be.
 template <class S, class Cache>
-__device__ __forceinline__ u16* append(Prompt& c, const NormedHeads heads, Cache cache,
-                                       int& stride) {
+__device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads, Cache cache,
+                                             int& stride) {
   using H = HeadsOf<S>;
   using Reader = UnitReader<S, NormedHeads>;
   struct Words {

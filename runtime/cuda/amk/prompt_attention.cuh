@@ -147,13 +147,14 @@ struct PromptUnit {
   }
 };
 
-// Attention of a block's columns, from `block_column` on, to all splits, by all of its warps. What
-// comes out takes the place of the queries if there are several splits (combine), and nobody reads
-// those any more.
+// Attention of a block's columns, from `block_column` on, to all splits, by all of its warps. If
+// there are several, what comes out goes where the operand of the next product will be (combine): a
+// step may have it on the page of the queries, which other blocks read. Queries that have been
+// normalised are there themselves, and are replaced by the warp that has read them.
 template <class S, class Cache>
-__device__ __forceinline__ void attend_columns(Prompt& c, int head, int block_column, u16* queries,
-                                               int stride, const Page out, const u8* sinks,
-                                               Cache cache) {
+__device__ __forceinline__ void attend_columns(Prompt& c, int head, int block_column,
+                                               const u16* queries, int stride, const Page out,
+                                               const u8* sinks, Cache cache) {
   using H = HeadsOf<S>;
   using P = PromptHeads<S>;
   constexpr int kFragments = P::kFragments;
@@ -290,7 +291,7 @@ __device__ __forceinline__ void attend_columns(Prompt& c, int head, int block_co
           const float value =
               divide<Element>(S::kSplits == 1 ? values[g][f][i] : of_all(g, f, i), all.sum[g][k]);
           if constexpr (S::kSplits == 1) publish<Element>(c, out, row + dim, value);
-          else queries[query(column) + dim] = Element::from_float(value);
+          else reinterpret_cast<u16*>(c.operand())[row + dim] = Element::from_float(value);
         }
       }
     }
@@ -302,8 +303,7 @@ __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page 
                                        const u8* sinks, Cache cache = {}) {
   using H = HeadsOf<S>;
   int stride;
-  u16* const queries = append<S>(c, heads, cache, stride);
-  c.attended = {queries, stride};
+  const u16* queries = append<S>(c, heads, cache, stride);
   join(c);
   // Warps of a block have columns side by side of one head: they read the same rows. The last
   // tokens, which see most, come first.
@@ -322,18 +322,16 @@ __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page 
   attend<S>(c, heads, out, static_cast<const u8*>(nullptr), cache);
 }
 
-// The splits of a token are joined by the warp that has them: what comes out is moved.
+// Attention has joined the splits of each token: what came out is moved.
 template <class S>
 __device__ __forceinline__ void combine(Prompt& c, const Page, const Page out) {
   using H = HeadsOf<S>;
-  constexpr int kQuads = H::kQueryRows / 4;
-  u16* const to = c.values<Element>(out);
+  const uint2* from = reinterpret_cast<const uint2*>(c.operand());
+  uint2* const to = reinterpret_cast<uint2*>(c.values<Element>(out));
 #pragma unroll 1
-  for (int i = c.sm * kConsumers + c.tid; i < c.tokens * kQuads; i += kSMs * kConsumers) {
-    const int token = i / kQuads, quad = i % kQuads;
-    reinterpret_cast<uint2*>(to)[i] = *reinterpret_cast<const uint2*>(
-        c.attended.values + size_t(token) * c.attended.stride + quad * 4);
-  }
+  for (int i = c.sm * kConsumers + c.tid; i < c.tokens * (H::kQueryRows / 4);
+       i += kSMs * kConsumers)
+    to[i] = from[i];
   join(c);
 }
 
