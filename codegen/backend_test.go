@@ -20,7 +20,7 @@ import (
 
 func TestValidateKnowsTheOpcodesOfStageBodies(t *testing.T) {
 	run := map[string]bool{"RMSNORM": true, "LAYERNORM": true, "GEMV_TILE": true,
-		"GEMM_TILE": true}
+		"GEMM_TILE": true, "SELECTED_TILE": true, "SUM_ROWS": true}
 	for _, body := range kernel.Bodies {
 		for _, name := range strings.Fields(strings.Join(body.Codes, " ")) {
 			run[name] = true
@@ -60,7 +60,7 @@ func TestFinishersAreDeclaredAsTheyAre(t *testing.T) {
 // from them: it copies none of these before it has waited for the end of the step before. That is what validate's
 // rule of running ahead takes it to do.
 func TestValidateKnowsWhatIsStreamed(t *testing.T) {
-	matrix := regexp.MustCompile(`^turns\.weights<\w+>\(p\.c, (weights|base) \+ `)
+	matrix := regexp.MustCompile(`^turns\.(weights|experts)<\w+>\(p\.c, (weights|base) \+ `)
 	cache := regexp.MustCompile(`^turns\.cache<\w+>\(p\.c, (layer|\d+), position(, kKvAt\[(layer|\d+)\])?\);$`)
 	control := regexp.MustCompile(`^(#pragma unroll 1|for \(int layer = .*|for \(Turns turns; turns\.left\(\); ` +
 		`turns\.copy\(p, step\)\) \{|const u8\* base = weights \+ .*|if \(position < \w+\) \{|\} else if \(position ` +
@@ -72,7 +72,7 @@ func TestValidateKnowsWhatIsStreamed(t *testing.T) {
 		for _, line := range d.Walk {
 			line = strings.TrimSpace(line)
 			switch {
-			case strings.HasPrefix(line, "turns.weights"):
+			case strings.HasPrefix(line, "turns.weights"), strings.HasPrefix(line, "turns.experts"):
 				require.Regexp(t, matrix, line, name)
 				matrices++
 			case strings.HasPrefix(line, "turns.cache"):

@@ -105,12 +105,18 @@ func (b *builder) stageOf(s *ir.Stage, kind *kernel.Body, at site) *kernel.Stage
 		k.AngleTable, k.Angles = by.number, by.Angles
 	}
 	if kind.Streams == kernel.Tiles {
-		if matrix := operand(op(s, ir.GEMV).In, 1); len(matrix.Dims) == 2 {
-			k.Columns = b.rangeExtent(matrix.Dims[1])
-		}
+		k.Columns = b.columnsOf(s)
 		k.SplitK, _ = b.splitK(s, at)
 	}
 	return k
+}
+
+// columnsOf are those of the matrix, or of each of the matrices, that a product multiplies by.
+func (b *builder) columnsOf(s *ir.Stage) int {
+	if dims := operand(kernel.ProductOf(s.Ops).In, 1).Dims; len(dims) > 1 {
+		return b.rangeExtent(dims[len(dims)-1])
+	}
+	return 0
 }
 
 // checkLayers refuses a stage that depends on heads and runs in layers that differ in them: it has the heads of the
@@ -289,7 +295,7 @@ func BodyOf(p *ir.Program, s *ir.Stage) string {
 	if p.Target.RunsOnTensorCores(p.Model.Weights) {
 		units = "mma"
 	}
-	product := op(s, ir.GEMV)
+	product := kernel.ProductOf(s.Ops)
 	for i := range p.Buffers {
 		if m := &p.Buffers[i]; m.Name == operand(product.In, 1).Buf {
 			matrix = m.DType.String()
@@ -306,6 +312,10 @@ func BodyOf(p *ir.Program, s *ir.Stage) string {
 			}
 		}
 	}
-	of := fmt.Sprintf("%s_%s(%s, %v)", b, units, matrix, p.Model.Weights)
+	name := b.Name
+	if product.Code == ir.SELECTED {
+		name = "experts"
+	}
+	of := fmt.Sprintf("%s_%s(%s, %v)", name, units, matrix, p.Model.Weights)
 	return strings.Replace(kernel.CodesOf(s.Ops), product.Code.String(), of, 1)
 }

@@ -173,7 +173,11 @@ func (d *cudaData) Sizes() []sizeConstant {
 		name, list string
 		of         func(f *ir.LayerFacts) int
 	}{{"kIntermediate", "kIntermediates", ir.IntermediateOf}, {"kHeads", "kHeadCounts", ir.HeadsOf},
-		{"kKVHeads", "kKVHeadCounts", ir.KVHeadsOf}, {"kHeadDim", "kHeadDims", ir.HeadDimOf}} {
+		{"kKVHeads", "kKVHeadCounts", ir.KVHeadsOf}, {"kHeadDim", "kHeadDims", ir.HeadDimOf},
+		{"kExperts", "kExpertCounts", ir.ExpertsOf}, {"kExpertsPerToken", "kExpertsOfTokens", ir.PerTokenOf}} {
+		if m.Most(c.of) == 0 {
+			continue // there are no experts
+		}
 		size := sizeConstant{Name: c.name, Value: m.Most(c.of), List: c.list}
 		if m.Differ(c.of) {
 			values := make([]string, m.Layers)
@@ -380,6 +384,10 @@ func (b *builder) constants() error {
 	if b.pass.NumTokens() > 1 {
 		activations = "activations of all tokens"
 	}
+	if n.kept.Chosen > 0 {
+		b.d.Features = append(b.d.Features, field{Name: "AMK_EXPERTS", Value: "1",
+			Note: "routers choose experts, whose weights are streamed then"})
+	}
 	b.d.Derived = []field{
 		{"int", "kAttentionHeads", withTensorCores(size.WarpHeads, plain.WarpHeads), "heads a warp keeps results of"},
 		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", size.ResultStride()),
@@ -388,6 +396,10 @@ func (b *builder) constants() error {
 		{"int", "kDigitScratch", withTensorCores(size.Digits, plain.Digits), "bytes: a vector in fixed point"},
 		{"int", "kVectorScratch", withTensorCores(size.Vector, plain.Vector), activations},
 		{"int", "kScratchBytes", withTensorCores(size.Others(), plain.Others()), "without residual and ring"},
+	}
+	if n.kept.Chosen > 0 {
+		b.d.Derived = append(b.d.Derived, field{"int", "kMostChosen", itoa(n.kept.Chosen),
+			"experts that a router chooses for a token, at most"})
 	}
 	return nil
 }

@@ -171,7 +171,8 @@ func (b *builder) checkStage(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at
 	case kind.Emitted:
 		warps, f := knobs.Warps.Of(&b.p.Config, s.Role), b.matrix(s, at).Format()
 		b.products = append(b.products, promptProduct{k.Columns, k.SplitK, warps, f})
-		return cmp.Or(b.checkSplit(s, k, at), b.checkGEMV(s, f, k.Columns, warps),
+		return cmp.Or(b.checkSplit(s, k, at), b.checkExperts(s, k, f, warps),
+			b.checkGEMV(s, f, k.Columns, k.Summed, warps),
 			b.checkReadAgain(s, at, f, k.Columns, warps))
 	case kind.Streams == kernel.CacheRows:
 		if flags := op(s, ir.ATTENTION).IntAt("flags", 0, 0); (flags&2 != 0) != (k.Splits > 1) {

@@ -87,7 +87,12 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	}
 	switch kind.Streams {
 	case kernel.Tiles:
-		walk("turns.weights<%s>(p.c, %s, %s);", st.Struct, get(b.address(k.Matrix, at, layer)), layer)
+		place := get(b.address(k.Matrix, at, layer))
+		if k.Selected > 1 || k.Summed > 1 {
+			walk("turns.experts<%s>(p.c, %s, %s, step);", st.Struct, place, layer)
+			break
+		}
+		walk("turns.weights<%s>(p.c, %s, %s);", st.Struct, place, layer)
 	case kernel.CacheRows:
 		walk("turns.cache<%s>(p.c, %s, position%s);", st.Struct, layer, get(b.cache(k.Cache, at, layer)))
 		args += get(b.cache(k.Cache, at, computed))

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/kernel"
 	"amkc/runtime/host"
 )
 
@@ -15,7 +16,7 @@ func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 		if !advances(s) {
 			return
 		}
-		e := host.Exchange{Stage: s.Label(), Elements: b.handedOver(s, at)}
+		e := host.Exchange{Stage: s.Label(), Elements: b.handedOver(s, at), Scores: b.scores(v, s)}
 		if parts, _ := b.splitK(s, at); parts > 1 {
 			e.Parts = parts
 		}
@@ -43,6 +44,15 @@ func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 		}
 	}
 	return list
+}
+
+// scores reports whether a router chooses by what a stage publishes.
+func (b *builder) scores(v *ir.Variant, s *ir.Stage) (are bool) {
+	v.Each(func(reader *ir.Stage, _ *ir.Loop) {
+		are = are || kernel.Of(reader) == kernel.Route && reader.Kind == s.Kind && len(reader.Waits) == 1 &&
+			reader.Waits[0].Counter == s.Signal
+	})
+	return are
 }
 
 // numberExchanges sets the numbers of the stages that publish, given the names of the numbers of the variant's stages,

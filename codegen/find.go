@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // A site is where a stage is emitted: in no loop, or in the body of one.
@@ -57,8 +58,8 @@ func (b *builder) buffer(name string, at site) *ir.Buffer {
 
 // matrix is what a product of a stage streams, or what it takes a row of; nil if it has none.
 func (b *builder) matrix(s *ir.Stage, at site) *ir.Buffer {
-	for _, code := range []ir.Opcode{ir.GEMV, ir.EMBED} {
-		if name := buf(op(s, code).In, 1); name != "" {
+	for _, o := range []*ir.Op{kernel.ProductOf(s.Ops), op(s, ir.EMBED)} {
+		if name := buf(o.In, 1); name != "" {
 			if m, err := b.names.At(name, at.indicesOf(s)[0]); err == nil {
 				return &b.p.Buffers[m.Declared]
 			}
@@ -75,7 +76,7 @@ func (b *builder) checkFormats(s *ir.Stage, at site) error {
 		return nil
 	}
 	for _, i := range at.indicesOf(s) {
-		m, err := b.names.At(buf(op(s, ir.GEMV).In, 1), i)
+		m, err := b.names.At(buf(kernel.ProductOf(s.Ops).In, 1), i)
 		if err != nil {
 			continue
 		}

@@ -15,7 +15,8 @@ type finisher func(w *productWriter, o *ir.Op)
 
 // stageFinishers are those of ops that need more of the stage than a row: its step, its weights, its residual, or what
 // it returns. The calls of all others are declared with their ops.
-var stageFinishers = map[ir.Opcode]finisher{ir.ROPE: finishRope, ir.ADD: finishAdd, ir.SAMPLE: finishSample}
+var stageFinishers = map[ir.Opcode]finisher{ir.ROPE: finishRope, ir.ADD: finishAdd, ir.SAMPLE: finishSample,
+	ir.ScaleBlocks: finishByExpert}
 
 // finisherOf returns nil for an op that no finisher may have.
 func finisherOf(code ir.Opcode) finisher {
@@ -92,6 +93,19 @@ func finishRope(w *productWriter, o *ir.Op) {
 	angles.Frequencies = buf(o.In, 1)
 	w.define(o, kernel.RopeOf(w.b.factsOf(w.s, w.at), &angles, limit, view(buf(o.In, 0))), "rotated",
 		fmt.Sprintf("rope<%s>(c, r, %s)", table, w.value(o.In, 0)))
+}
+
+// finishByExpert: what two rows of an expert have become, and its weight.
+func finishByExpert(w *productWriter, o *ir.Op) {
+	if !w.halved || w.k.Selected < 2 {
+		w.fail("has %s of other rows than those of experts, gate and up in turn; the kernel weighs what these have "+
+			"become", o.Code)
+	}
+	rows := w.k.Rows / max(1, w.k.Selected)
+	w.f.numbers = append(w.f.numbers, field{Type: "int", Name: "rows of an expert of stage " + w.s.Name,
+		Value: itoa(rows)})
+	w.define(o, kernel.ByExpert(w.b.factsOf(w.s, w.at), w.k, view(buf(o.In, 0))), "weighed",
+		fmt.Sprintf("by_expert<%d>(c, r, %s)", rows, w.value(o.In, 0)))
 }
 
 // finishAdd: the residual and a row, or a row and a bias.

@@ -42,12 +42,12 @@ func (b *builder) checkKnobs() error {
 
 // checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps
 // the vector in shared memory and has no such bound. In a pass of several tokens a warp has a slab of them at a time.
-func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, warps int) error {
+func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, summed, warps int) error {
 	if !b.usesMMA() || columns%4 != 0 {
 		return nil
 	}
 	chunk, g := knobs.ChunkBytes.Of(&b.p.Config), f.Geometry()
-	perWarp := func(chunk, warps int) int { return kernel.QuadsPerWarp(g, columns, chunk, warps) }
+	perWarp := func(chunk, warps int) int { return summed * kernel.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
 	case b.pass.NumTokens() > 1 && kernel.Slabs(g, columns, chunk, warps) > 1 &&
 		(warps < kernel.Warps || b.readings[s].held):
@@ -62,7 +62,7 @@ func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, warps int) er
 		n.add(s.Name, columns)
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"it reads %s, and the warps of a block keep at most %d in registers; want %s",
-			values(&b.p.Model, columns), maxColumns, b.wantRoom(&n))
+			values(&b.p.Model, summed*columns), maxColumns, b.wantRoom(&n))
 	default:
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are %d quads per warp, and at most %d fit; want "+
@@ -156,12 +156,12 @@ func (b *builder) checkGroups(slot, slots int) error {
 		window = min(knobs.InFlight.Of(&b.p.Config), slots)
 	}
 	for _, s := range b.d.Descriptors {
-		g := op(s.IR, ir.GEMV)
-		if len(g.In) != 2 {
+		columns := b.columnsOf(s.IR)
+		if columns == 0 {
 			continue
 		}
 		warps := knobs.Warps.Of(&b.p.Config, s.IR.Role)
-		groups, chunks := kernel.Warps/warps, tileChunks(s, b.rangeExtent(g.In[1].Dims[1]), slot, warps)
+		groups, chunks := kernel.Warps/warps, tileChunks(s, columns, slot, warps)
 		if skipped := (groups - 1) * chunks; skipped > 0 && skipped+1+window > slots {
 			return diag.Errorf(codeLimit, "stage "+s.IR.Name,
 				"%d tiles of %d chunks at once need a ring of %d slots, and it has %d; want tiling.warps.%s larger",

@@ -250,6 +250,9 @@ func (b *builder) traffic() host.Traffic {
 					switch read := &b.p.Buffers[m.Declared]; o.Code {
 					case ir.GEMV, ir.RMSNORM, ir.LAYERNORM:
 						t.Weights += int64(read.Bytes())
+					case ir.SELECTED: // of those that are chosen
+						ids := operand(o.In, 2).Dims
+						t.Weights += int64(read.Bytes() / max(1, read.Shape[0]) * b.rangeExtent(ids[len(ids)-1]))
 					case ir.ATTENTION:
 						addRows(&t, int64(read.Bytes())/int64(max(1, read.Shape[1])), o.Window())
 					}

@@ -11,8 +11,8 @@ import (
 	"amkc/kernel"
 )
 
-// A matrix stage is a reader, a product and a finisher: a norm or nothing, GEMV_TILE, and a chain of ops on finished
-// rows. The three are emitted together, as a function of stages.h with a line or two for each op.
+// A matrix stage is a reader, a product and a finisher: a norm or nothing, GEMV_TILE or SELECTED_TILE, and a chain of
+// ops on finished rows. The three are emitted together, as a function of stages.h with a line or two for each op.
 
 // stageFunc is a function of stages.h.
 type stageFunc struct {
@@ -32,14 +32,14 @@ func (b *builder) product(s *ir.Stage, k *kernel.Stage, at site, descriptor stri
 	w := &productWriter{b: b, s: s, k: k, at: at, params: map[string]bool{}, values: map[string]string{},
 		f: &stageFunc{Name: functionName(descriptor), Struct: descriptor, Stage: s.Name, Returns: "void"}}
 	ops := s.Ops
-	norm := ops[0].Code != ir.GEMV
+	norm := ops[0].Code != ir.GEMV && ops[0].Code != ir.SELECTED
 	if norm {
 		w.norm(&ops[0])
 		ops = ops[1:]
 	}
-	w.gemv(&ops[0], norm)
-	for i := range ops[1:] {
-		if err := w.finish(&ops[1+i]); err != nil {
+	ops = w.gemv(ops, norm)
+	for i := range ops {
+		if err := w.finish(&ops[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -176,28 +176,39 @@ func (w *productWriter) variable(name, otherwise string) string {
 var ownVariables = []string{"best", "bias", "biases", "c", "const", "curve", "do", "else", "float", "for", "gain",
 	"if", "in", "int", "out", "r", "return", "shape", "shift", "while"}
 
-// gemv opens the product.
-func (w *productWriter) gemv(o *ir.Op, normed bool) {
+// gemv opens the product, and returns the ops after it: those that its sum is made of belong to it.
+func (w *productWriter) gemv(ops []ir.Op, normed bool) []ir.Op {
 	temp := ""
 	if normed {
-		if temp = buf(o.In, 0); w.values[temp] != w.reader {
+		if temp = buf(ops[0].In, 0); w.values[temp] != w.reader {
 			w.fail("multiplies %s, and not what its norm has made", temp)
 		}
 	} else if w.reader = fmt.Sprintf("%s{%s}", kernel.PlainReader, strings.Join(w.vector(), "")); w.k.Resident {
 		w.reader = kernel.OfResidual + w.reader
 	}
-	out := buf(o.Out, 0)
+	want := []ir.Op{kernel.GemvOf(w.k, temp)}
+	if ops[0].Code == ir.SELECTED {
+		want = kernel.SelectedOf(w.b.factsOf(w.s, w.at), w.k, temp)
+	}
+	if len(want) > len(ops) {
+		w.fail("ends in %s; want %s after it", ops[0].Code, want[len(ops)].Code)
+		return nil
+	}
+	for i := range want {
+		w.comment(&w.product, "  ", &ops[i])
+	}
+	last := &want[len(want)-1]
+	out := buf(ops[len(want)-1].Out, 0)
 	to := view(out)
 	if !to.IsTemp() {
 		to.Dims = []ir.Range{kernel.TaskRows}
 	}
-	want := kernel.GemvOf(w.k, temp)
-	want.Out = []ir.Operand{to}
-	w.want = append(w.want, want)
-	w.comment(&w.product, "  ", o)
+	last.Out = []ir.Operand{to}
+	w.want = append(w.want, want...)
 	if w.row = w.variable(out, "y"); !to.IsTemp() {
 		w.store(to, w.row)
 	}
+	return ops[len(want):]
 }
 
 // finish emits one op of the finisher.
@@ -265,8 +276,11 @@ func (w *productWriter) store(to ir.Operand, value string) {
 			w.fail("publishes its rows in %s too; the kernel publishes one vector for each stage", to.Buf)
 		}
 		call := "publish_row"
-		if w.halved {
+		switch {
+		case w.halved:
 			call = "publish_pair"
+		case w.exact(to.Buf):
+			call = "publish_exact"
 		}
 		w.chain = append(w.chain, fmt.Sprintf("    %s(c, r, out, %s);", call, value))
 	default:
@@ -282,6 +296,18 @@ func (b *builder) spaceOf(name string, at site) (ir.Space, error) {
 		return 0, err
 	}
 	return b.p.Buffers[ms[0].Declared].Space, nil
+}
+
+// exact reports whether the stage publishes float32 whatever elements are.
+func (w *productWriter) exact(name string) bool {
+	exact := slices.ContainsFunc(kernel.Vectors, func(v kernel.Vector) bool {
+		return v.Exact && slices.Contains(v.Roles, w.s.Role)
+	})
+	buf, elements := w.b.buffer(name, w.at), w.b.p.Model.Activations
+	if buf != nil && elements != ir.F32 && exact != (buf.DType == ir.F32) {
+		w.fail("publishes %s in %s; want %s, and %s for what experts are chosen by", name, buf.DType, elements, ir.F32)
+	}
+	return exact
 }
 
 // comment puts the op above its lines.

@@ -71,7 +71,7 @@ func (b *builder) mostMatrices() int {
 		n := 0
 		for _, section := range sections(&b.p.Variants[i]) {
 			for _, s := range section.stages {
-				if len(op(s, ir.GEMV).In) == 2 {
+				if b.columnsOf(s) > 0 {
 					n += len((site{loop: section.loop}).indicesOf(s))
 				}
 			}

@@ -29,7 +29,7 @@ func (r *referenceWriter) node(i int) error {
 			strings.Join(ownValues, ", "))
 	}
 	arity := map[string]int{"embed": 0, "rmsnorm": 1, "layernorm": 1, "linear": 1, "rope": 1, "attention": 3,
-		"kv_append": 1, "add": 2, "argmax": 1}
+		"kv_append": 1, "add": 2, "argmax": 1, "route": 1, "experts_up": 2, "experts_down": 2}
 	finishing := ir.FinishedBy(n.Op)
 	if finishing != nil {
 		if arity[n.Op] = 1; finishing.Gated() {
@@ -55,6 +55,12 @@ func (r *referenceWriter) node(i int) error {
 		return r.append(i)
 	case "add":
 		return r.add(n, in[1])
+	case "route":
+		return r.route(n, in[0])
+	case "experts_up":
+		return r.expertsUp(n, in[0])
+	case "experts_down":
+		return r.expertsDown(n, in[0])
 	case "scale":
 		return r.inPlace(n, in[0], "kScale", n.FloatOr("scale", 1))
 	case "soft_cap":
@@ -179,9 +185,12 @@ func (r *referenceWriter) linear(n *ir.GraphNode, x value) error {
 		args = append(args, bias)
 	}
 	l := launch{name: n.Name, blocks: fmt.Sprintf("blocks_for_rows(%d)", rows), lines: calls("linear", args...)}
-	if r.isBranch(n) {
+	switch {
+	case r.isBranch(n):
 		l.stage, l.result = stageName([]*ir.GraphNode{n}), strings.TrimPrefix(out.at, "v.")
 		l.size, l.bytes = rows, "Element::kBytes"
+	case r.reads("route", n):
+		l.stage, l.result, l.size, l.bytes = n.Name, strings.TrimPrefix(out.at, "v."), rows, "4"
 	}
 	return r.launch(r.logits(n, r.completes(n, l), out))
 }

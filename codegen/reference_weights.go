@@ -38,8 +38,11 @@ func suppliedBy(p *ir.Program, g *ir.Graph) (map[string][]supply, error) {
 				return nil, diag.Errorf(codeReference, "buffer "+b.Name, "holds %v, of which no node of the graph "+
 					"takes anything", piece)
 			}
-			if len(b.Shape) == 1 { // elements one by one
+			switch last := len(shape) - 1; {
+			case len(b.Shape) == 1: // elements one by one
 				shape = []int{elementsOf(shape)}
+			case last > 1 && len(b.Shape) == 3: // the rows of one expert after those of another
+				shape = []int{elementsOf(shape[:last]), shape[last]}
 			}
 			n := rowsOf(shape, piece.Chain)
 			s := supply{Member: m, first: first, step: 1, chain: piece.Chain}
@@ -55,9 +58,13 @@ func suppliedBy(p *ir.Program, g *ir.Graph) (map[string][]supply, error) {
 			}
 			out[key] = append(out[key], s)
 		}
-		if first != b.Shape[0] {
-			return nil, diag.Errorf(codeReference, "buffer "+b.Name, "has %d rows, and its pieces have %d",
-				b.Shape[0], first)
+		rows := b.Shape[0]
+		if len(b.Shape) == 3 {
+			rows *= b.Shape[1]
+		}
+		if first != rows {
+			return nil, diag.Errorf(codeReference, "buffer "+b.Name, "has %d rows, and its pieces have %d", rows,
+				first)
 		}
 	}
 	return out, nil

@@ -26,12 +26,15 @@ type need struct {
 func (b *builder) needs() need {
 	n := need{kept: kernel.Kept{Rotations: len(b.d.Rotations), Pass: b.pass}}
 	for _, s := range b.d.Descriptors {
-		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
-			columns := b.rangeExtent(g.In[1].Dims[1])
-			n.add(s.IR.Name, columns)
+		if columns := b.columnsOf(s.IR); columns > 0 {
 			n.kept.Multiplies(s.Matrix, &s.IR.Dist, columns, knobs.ChunkBytes.Of(&b.p.Config),
 				knobs.Warps.Of(&b.p.Config, s.IR.Role), b.p.Model.Activations)
+			if s.Of.Summed > 1 { // the columns of each begin with a block
+				columns = s.Of.Summed * ((columns + 31) / 32 * 32)
+			}
+			n.add(s.IR.Name, columns)
 		}
+		n.kept.Chosen = max(n.kept.Chosen, s.Of.Chosen)
 		if s.Body.Replicated() {
 			n.kept.Rows = b.p.Model.Hidden
 		}

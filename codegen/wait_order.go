@@ -1,6 +1,8 @@
 package codegen
 
 import (
+	"cmp"
+
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/kernel"
@@ -21,6 +23,8 @@ type waitOrder struct {
 	by      map[string]string // the stage that signals a counter, as it is called in its iteration
 	begun   bool              // every SM has the token's row
 	due     *ir.Stage         // has a norm that the next reader of the residual adds
+	ids     string            // of the experts that were chosen last
+	shares  string            // and of their weights
 	hidden  int               // stages that keep the last hidden state, so far
 	ended   int               // stages that end the step, so far
 	b       *builder
@@ -125,7 +129,7 @@ func (h *waitOrder) stage(s *ir.Stage, at site, index int) error {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "comes between stage %s, which adds to the residual, and "+
 			"one that reads it: want them side by side, for the kernel adds where it reads", h.due.Name)
 	}
-	if err := h.wait(s, kind, index); err != nil {
+	if err := cmp.Or(h.wait(s, kind, index), h.chosen(s, kind, at, index)); err != nil {
 		return err
 	}
 	if kind.Asked { // where a launch asks for it, so that what is due stays so

@@ -59,7 +59,7 @@ func emit(l *Scheduled, o *BuildOptions) (*Emission, error) {
 }
 
 func (e *Emission) validate(l *Scheduled, o *BuildOptions) error {
-	if err := Lacking(o.Model, l.Program); err != nil {
+	if err := Lacking(o.Model, slices.Concat([]*ir.Program{l.Program}, l.Passes)...); err != nil {
 		return err
 	}
 	for _, p := range slices.Concat([]*ir.Program{l.Program}, l.Passes) {

@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -9,33 +10,84 @@ import (
 	"amkc/validate/kernel"
 )
 
-// Lacking says which stages of a program the kernel has no body for, and nil where it has one for each op. The proof
-// for the kernel would refuse them op by op, and the cost model stage by stage.
-func Lacking(model string, p *ir.Program) error {
-	var stages, ops []string
+// Lacking says what of the programs of a build the kernel has no form for, and nil where it has one for all. The proof
+// for the kernel would refuse it op by op, and the cost model stage by stage.
+func Lacking(model string, of ...*ir.Program) error {
+	var stages, lacks []string
 	add := func(list *[]string, name string) {
 		if !slices.Contains(*list, name) {
 			*list = append(*list, name)
 		}
 	}
-	for i := range p.Variants {
-		p.Variants[i].Each(func(s *ir.Stage, _ *ir.Loop) {
-			for k := range s.Ops {
-				switch op := &s.Ops[k]; {
-				case !kernel.Backend.Implements(op.Code):
-					add(&stages, s.Role)
-					add(&ops, op.Code.String())
-				case op.Code == ir.ATTENTION && len(op.In) > 5:
-					add(&stages, s.Role)
-					add(&ops, op.Code.String()+" with sinks")
+	for _, p := range of {
+		buffers := ir.BufferDirectory(p)
+		for i := range p.Variants {
+			p.Variants[i].Each(func(s *ir.Stage, l *ir.Loop) {
+				for k := range s.Ops {
+					for _, what := range lacksOf(p, s, l, &s.Ops[k], buffers) {
+						add(&stages, s.Role)
+						add(&lacks, s.Ops[k].Code.String()+what)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
-	if len(ops) == 0 {
+	if len(lacks) == 0 {
 		return nil
 	}
 	return diag.Errorf(codeLacking, model, "the kernel has no body yet for stages %s, which compute %s, so nothing is "+
 		"emitted; run, chat, logits and serve take the model with --device ref", strings.Join(stages, ", "),
-		strings.Join(ops, ", "))
+		strings.Join(lacks, ", "))
+}
+
+// lacksOf says what the kernel lacks of an op, each as what follows its name.
+func lacksOf(p *ir.Program, s *ir.Stage, l *ir.Loop, op *ir.Op, buffers *ir.Directory) []string {
+	switch {
+	case ir.Ops[op.Code].Gated() && p.FactsOf(s, l).Experts > 0 && s.Ops[0].Code != ir.SELECTED &&
+		s.Ops[1].Code != ir.SELECTED:
+		return []string{" of an expert that every token has"}
+	case !kernel.Backend.Implements(op.Code):
+		return []string{""}
+	case op.Code == ir.ATTENTION && len(op.In) > 5:
+		return []string{" with sinks"}
+	case op.Code == ir.SELECTED:
+		return lacksOfExperts(p, op, buffers, ir.FirstIndex(s, l))
+	}
+	return nil
+}
+
+// lacksOfExperts says what the kernel lacks of a product with the matrices of experts.
+func lacksOfExperts(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) (lacks []string) {
+	if len(op.In) > 3 {
+		lacks = append(lacks, " with biases")
+	}
+	if slices.ContainsFunc(p.Model.Facts(), func(f ir.LayerFacts) bool { return f.Experts == 0 }) {
+		lacks = append(lacks, " in some layers, and an MLP in others")
+	}
+	if p.Pass.NumTokens() > 1 {
+		lacks = append(lacks, " of several tokens")
+	}
+	if m, err := buffers.At(op.In[1].Buf, index); err == nil {
+		b := &p.Buffers[m.Declared]
+		if b.Layout.Kind == ir.Tile8x128 {
+			lacks = append(lacks, " in formats with scales")
+		}
+		if b.Shape[1]%8 != 0 || b.Shape[2]%4 != 0 {
+			lacks = append(lacks, fmt.Sprintf(" of %d rows and %d columns; want multiples of 8 and 4", b.Shape[1],
+				b.Shape[2]))
+		}
+	}
+	if k := chosenOf(op); k < 2 || k > mostChosen {
+		lacks = append(lacks, fmt.Sprintf(" of %d experts for a token, and not 2 to %d", k, mostChosen))
+	}
+	return lacks
+}
+
+// mostChosen is how many experts a token has at most: the sums of a tile with each are in shared memory.
+const mostChosen = 8
+
+// chosenOf is how many matrices a product selects.
+func chosenOf(op *ir.Op) int {
+	last := op.In[2].Dims[len(op.In[2].Dims)-1]
+	return last.Hi.At(0) - last.Lo.At(0)
 }

@@ -25,7 +25,7 @@ type instance struct {
 	sms    []int // of its tasks
 	waits  []int // counters
 	signal int   // counter, or -1
-	halts  bool  // nothing after it is copied before all have come here
+	halts  bool  // nothing after it is copied before its task is done
 }
 
 func newPlan(p *ir.Program, stages []*stage) (*plan, error) {
@@ -100,7 +100,7 @@ func (b *planner) add(n, i int) error {
 		}
 		in.signal = b.numbers[name]
 	}
-	in.halts = b.barrier && s.body == kernel.Join
+	in.halts = b.barrier && s.body == kernel.Join || s.body == kernel.Route // which chooses what is copied
 	b.steps = append(b.steps, in)
 	return nil
 }

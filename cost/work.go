@@ -140,7 +140,9 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 
 // bodyOf finds the body of a stage, whose product may be of several tokens. step is the counter that ends the step.
 func bodyOf(s *ir.Stage, step string) *kernel.Body {
-	if slices.ContainsFunc(s.Ops, func(o ir.Op) bool { return ir.Ops[o.Code].HasRole(op.Matrix) }) {
+	if slices.ContainsFunc(s.Ops, func(o ir.Op) bool {
+		return ir.Ops[o.Code].HasRole(op.Matrix) || o.Code == ir.SELECTED
+	}) {
 		return kernel.Product
 	}
 	body := kernel.Of(s)
@@ -189,6 +191,8 @@ func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 				r.cache(&t, o, b, dims, blocksOf(o.In[n].Dims, span, pos))
 			case b.Kind == ir.Weight && role == op.Matrix:
 				r.weights(s, &t, b, dims)
+			case b.Kind == ir.Weight && o.Code == ir.SELECTED && n == 1:
+				r.experts(s, &t, o, b, dims, span)
 			}
 		}
 	}
@@ -238,6 +242,25 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	}
 	t.ragged = dims[1]%format.QuadColumns != 0 || (quads-full*inChunk)%s.warps != 0 ||
 		full > 0 && inChunk%s.warps != 0
+}
+
+// experts adds the tiles of the matrices that are selected. Rows are those of the matrices, one after another, or each
+// is summed over as many as are selected, whose columns follow one another.
+func (r *reader) experts(s *stage, t *task, o *ir.Op, b *ir.Buffer, dims []int, span ir.TaskSpan) {
+	if len(dims) != 3 {
+		return
+	}
+	rows, summed := span.B-span.A, 1
+	if !o.Has("first_row") {
+		summed = max(1, lengths(o.In[2].Dims, span, 0)[len(o.In[2].Dims)-1])
+	}
+	columns := dims[2]
+	r.weights(s, t, b, []int{rows, columns})
+	if summed > 1 {
+		t.streamed, t.chunks = t.streamed*float64(summed), t.chunks*float64(summed)
+		t.quads, t.rounds, t.batches = t.quads*summed, t.rounds*summed, t.batches*summed
+		s.columns = columns * summed
+	}
 }
 
 // roundsOfTile is how many rounds all warps take for a tile without tensor cores, each with 8 rows by 32 columns at a

@@ -169,8 +169,8 @@ func (b *Buffer) layoutWants() string {
 	bits := b.DType.Bits()
 	switch b.Layout.Kind {
 	case Tile8x32, Tile8x128:
-		if len(b.Shape) != 2 || b.Format() == nil {
-			return "two dimensions, and one of the formats " + format.Names()
+		if len(b.Shape) != 2 && len(b.Shape) != 3 || b.Format() == nil {
+			return "two dimensions, or three of several matrices, and one of the formats " + format.Names()
 		}
 	case KVBlock16, KVRows16:
 		if _, _, _, ok := b.cache(); !ok || bits < 8 {

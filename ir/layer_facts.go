@@ -130,6 +130,7 @@ func (m *Model) StateBlock() int {
 
 // Sizes of layers, for Most and Differ.
 func ExpertsOf(f *LayerFacts) int      { return f.Experts }
+func PerTokenOf(f *LayerFacts) int     { return f.PerToken }
 func IntermediateOf(f *LayerFacts) int { return f.Intermediate }
 func HeadsOf(f *LayerFacts) int        { return f.Heads }
 func KVHeadsOf(f *LayerFacts) int      { return f.KVHeads }

@@ -25,9 +25,9 @@ var Attend = declare(&Body{
 		{Name: "L{i}.q_norm.bias", At: qShift}, {Name: "L{i}.k_norm.bias", At: kShift},
 		{Name: "L{i}.sinks", At: sinks, Shape: func(f *Facts) []int { return []int{f.Heads} }}},
 	Vectors: []Vector{
-		{"L{i}.attn", []string{"attn"}, func(f *Facts) []int { return []int{f.QueryRows()} }},
-		{"L{i}.part", []string{"part"},
-			func(f *Facts) []int { return []int{f.KVHeads * f.Splits, f.Group(), f.HeadDim + 2} }}},
+		{Name: "L{i}.attn", Roles: []string{"attn"}, Shape: func(f *Facts) []int { return []int{f.QueryRows()} }},
+		{Name: "L{i}.part", Roles: []string{"part"}, Exact: true,
+			Shape: func(f *Facts) []int { return []int{f.KVHeads * f.Splits, f.Group(), f.HeadDim + 2} }}},
 	Fields: []Field{units, rotation, rotationStep, tasks,
 		count("kSplits", "splits of a kv head's rows", func(s *Stage) *int { return &s.Splits }),
 		count("kShareRows", "cache rows per chunk; splits take chunks round robin",

@@ -15,7 +15,7 @@ var Embed = declare(&Body{
 		{Name: "embed.weight", At: table, Shape: func(f *Facts) []int { return []int{f.Vocab, f.Hidden} }},
 		{Name: "positions.weight", At: positionTable,
 			Shape: func(f *Facts) []int { return []int{f.Positions, f.Hidden} }}},
-	Vectors: []Vector{{"L{i}.x", []string{"embed", "down", "mlp_add"}, hidden}},
+	Vectors: []Vector{{Name: "L{i}.x", Roles: []string{"embed", "down", "mlp_add", "experts_down"}, Shape: hidden}},
 	Fields: []Field{rows, grain, rotation, rotationStep, tasks, tableScale,
 		count("kPositions", "rows of the table", func(s *Stage) *int { return &s.Positions }).opens(placed).
 			atMost(1 << 24),

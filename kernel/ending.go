@@ -15,7 +15,7 @@ var Sample = declare(&Body{
 	Args:     []Arg{page(bestValue), page(bestIndex)},
 	Buffers: []Buffer{{Name: Named.BestValue, At: bestValue}, {Name: Named.BestIndex, At: bestIndex},
 		{Name: Named.NextOnSM, At: func(s *Stage) *string { return &s.NextOnSM }}},
-	Vectors: []Vector{{Named.BestValue, nil, ofSMs}, {Named.BestIndex, nil, ofSMs}},
+	Vectors: []Vector{{Name: Named.BestValue, Shape: ofSMs}, {Name: Named.BestIndex, Shape: ofSMs}},
 	Read: func(s *Stage, ops []ir.Op) {
 		s.BestValue, s.BestIndex = name(ops[0].In, 0), name(ops[0].In, 1)
 		s.NextOnSM = name(ops[0].Out, 0)

@@ -49,6 +49,13 @@ type Stage struct {
 	Columns, SplitK            int
 	Holds, ReadsHeld, Resident bool
 
+	// Of a product with matrices of experts that a router has chosen: of how many its rows are, one after another, and
+	// how many a row is the sum of products with. Of a router: how many it chooses, of how many, and how they are
+	// weighed.
+	Selected, Summed       int
+	Experts, Chosen        int
+	OfChosen, Renormalised bool
+
 	// Of attention and what combines its splits.
 	Splits, ShareRows, Window, Width              int
 	Scale, ScoreCap                               float64 // Scale is of embed, too
@@ -75,6 +82,7 @@ type Stage struct {
 	Matrix, Bias, Curve, Norm, Shift, Table, PositionTable    string
 	QNorm, KNorm, QShift, KShift, Sinks                       string
 	Token, Residual, Rounded, Branch, Cache, NextOnSM, StopSM string
+	Ids, Shares                                               string   // of the experts that are chosen
 	Temps                                                     []string // in the order in which they are made
 }
 
@@ -111,6 +119,7 @@ const (
 	OwnRows       Keeps = 1 << iota // of the residual, those that its SM owns
 	WholeResidual                   // all of the residual, and its rounding
 	BranchRows                      // of the norm of a branch, those that are added to OwnRows
+	Choice                          // of the router: which experts, and their weights
 )
 
 // A Body is the device code of a stage: a function of the runtime, or for a product one of stages.h.
@@ -282,6 +291,15 @@ func find(ops []ir.Op, code ir.Opcode) *ir.Op {
 		}
 	}
 	return &ir.Op{Code: code}
+}
+
+// ProductOf is the op that multiplies by the matrix of a stage, or by matrices that are selected; one without operands
+// where there is none.
+func ProductOf(ops []ir.Op) *ir.Op {
+	if selected := find(ops, ir.SELECTED); len(selected.In) > 0 {
+		return selected
+	}
+	return find(ops, ir.GEMV)
 }
 
 // name is what the k-th operand is called.

@@ -109,7 +109,7 @@ func TestPartsOfProductsAreRead(t *testing.T) {
 	Product.Read(&read, ops)
 	require.Equal(t, Stage{In: s.In, Rounded: s.In, Matrix: s.Matrix, Norm: s.Norm, Shift: s.Shift, Bias: s.Bias,
 		Curve: s.Curve, Residual: s.Residual, BestValue: s.BestValue, BestIndex: s.BestIndex, Centred: true, Eps: 0.5,
-		NormWeights: 2, Angles: Angles{Frequencies: "inv_freq"}}, read)
+		NormWeights: 2, Angles: Angles{Frequencies: "inv_freq"}, Selected: 1, Summed: 1}, read)
 
 	for parts := range 3 {
 		s.SplitK = max(1, parts)

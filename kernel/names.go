@@ -18,7 +18,8 @@ func NamesBy(name func(role string) string) Names {
 
 // Named has the names of buffers without an argument, of which a kernel has one, or one for each layer.
 var Named = Stage{Token: Shared[ir.RoleToken], Residual: "residual", Rounded: "x", Branch: "branch", Cache: "L{i}.kv",
-	BestValue: "best.value", BestIndex: "best.index", NextOnSM: "next.sm", StopSM: "stop"}
+	BestValue: "best.value", BestIndex: "best.index", NextOnSM: "next.sm", StopSM: "stop",
+	Ids: "L{i}.route.ids", Shares: "L{i}.route"}
 
 // A Buffer is a buffer that stages use, except the vectors that they publish: its name, its place in a Stage, and the
 // shape if it is a weight. ROLE and NORM stand for the role of the stage, and for the name of its norm (Norms).
@@ -33,11 +34,12 @@ type Buffer struct {
 }
 
 // A Vector is published by stages of some roles: it has a name, and a length per token. Vectors of parts, which other
-// stages add up, are named after their stage.
+// stages add up, are named after their stage. One that is Exact has words of float32, whatever others have.
 type Vector struct {
 	Name  string
 	Roles []string
 	Shape func(f *Facts) []int
+	Exact bool
 }
 
 func hidden(f *Facts) []int { return []int{f.Hidden} }

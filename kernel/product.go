@@ -2,8 +2,10 @@ package kernel
 
 import "amkc/ir"
 
-// Product is a matrix stage: a norm or nothing, GEMV_TILE, and a chain of ops on finished rows. It is a function of
-// stages.h, composed of the readers of gemv.cuh and the calls of finish.cuh, and its ops are those of its parts.
+// Product is a matrix stage: a norm or nothing, GEMV_TILE or SELECTED_TILE, and a chain of ops on finished rows. It is
+// a function of stages.h, composed of the readers of gemv.cuh and the calls of finish.cuh, and its ops are those of its
+// parts. Matrices that are selected are those of the experts that the router has chosen: rows are those of the
+// matrices, one after another, or each is the sum of the products with all, which SUM_ROWS adds up.
 var Product = declare(&Body{
 	Name:          "gemv",
 	Emitted:       true,
@@ -20,16 +22,38 @@ var Product = declare(&Body{
 		{Name: "L{i}.gate_up.weight", Shape: func(f *Facts) []int { return []int{2 * f.Intermediate, f.Hidden} }},
 		{Name: "L{i}.up.weight", Shape: func(f *Facts) []int { return []int{f.Intermediate, f.Hidden} }},
 		{Name: "L{i}.down.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.Intermediate} }},
+		{Name: "L{i}.router.weight", Shape: func(f *Facts) []int { return []int{f.Experts, f.Hidden} }},
+		{Name: "L{i}.experts_up.weight",
+			Shape: func(f *Facts) []int { return []int{f.Experts, 2 * f.Intermediate, f.Hidden} }},
+		{Name: "L{i}.experts_down.weight",
+			Shape: func(f *Facts) []int { return []int{f.Experts, f.Hidden, f.Intermediate} }},
 		{Name: "L{i}.input_norm.weight", Shape: hidden}, {Name: "L{i}.post_norm.weight", Shape: hidden},
+		{Name: "L{i}.router_norm.weight", Shape: hidden}, {Name: "L{i}.experts_norm.weight", Shape: hidden},
 		{Name: "final_norm.weight", Shape: hidden}},
-	Norms: map[string]string{"qkv": "input_norm", "gate_up": "post_norm", "up": "post_norm", "lm_head": "final_norm"},
+	Norms: map[string]string{"qkv": "input_norm", "gate_up": "post_norm", "up": "post_norm", "lm_head": "final_norm",
+		"router": "router_norm", "experts_up": "experts_norm"},
 	Vectors: []Vector{
-		{"L{i}.qkv", []string{"qkv"}, func(f *Facts) []int { return []int{f.qkvRows()} }},
-		{"L{i}.h", []string{"o", "attn_add"}, hidden}, {"L{i}.o", nil, hidden}, {"L{i}.down", nil, hidden},
-		{"L{i}.act", []string{"gate_up", "up"}, func(f *Facts) []int { return []int{f.Intermediate} }}},
+		{Name: "L{i}.qkv", Roles: []string{"qkv"}, Shape: func(f *Facts) []int { return []int{f.qkvRows()} }},
+		{Name: "L{i}.h", Roles: []string{"o", "attn_add"}, Shape: hidden},
+		{Name: "L{i}.o", Shape: hidden}, {Name: "L{i}.down", Shape: hidden},
+		{Name: "L{i}.act", Roles: []string{"gate_up", "up"},
+			Shape: func(f *Facts) []int { return []int{f.Intermediate} }},
+		{Name: "L{i}.router", Roles: []string{"router"}, Exact: true,
+			Shape: func(f *Facts) []int { return []int{f.Experts} }},
+		{Name: "L{i}.experts_act", Roles: []string{"experts_up"},
+			Shape: func(f *Facts) []int { return []int{f.PerToken * f.Intermediate} }}},
 	Fields: []Field{rows, grain, count("kColumns", "", func(s *Stage) *int { return &s.Columns }),
 		count("kSplitK", "parts of the columns; kRows are those of all",
 			func(s *Stage) *int { return &s.SplitK }).unless(1).atMost(maxParts),
+		count("kSelected", "experts that its rows are of, one after another",
+			func(s *Stage) *int { return &s.Selected }).unless(1).
+			wants("as many as a token has, and whole tiles of each", func(f *Facts, s *Stage) bool {
+				return s.Selected == 1 || s.Selected == f.PerToken && s.Rows%(8*s.Selected) == 0
+			}),
+		count("kSummed", "experts that a row is the sum over", func(s *Stage) *int { return &s.Summed }).unless(1).
+			wants("as many as a token has", func(f *Facts, s *Stage) bool {
+				return s.Summed == 1 || s.Summed == f.PerToken && s.Selected == 1
+			}),
 		rotation, rotationStep, tasks,
 		of("kHolds", "what it reads, for a later stage", func(s *Stage) *bool { return &s.Holds }).unless(false),
 		of("kReadsHeld", "what was kept, and keeps what it passes over",
@@ -46,7 +70,14 @@ var Product = declare(&Body{
 			s.Norm, s.Shift, s.NormWeights = name(n.In, 1), name(n.In, 2), len(n.In)-1
 			readNorm(s, n)
 		}
-		s.Matrix = name(find(ops, ir.GEMV).In, 1)
+		product := ProductOf(ops)
+		s.Matrix, s.Selected, s.Summed = name(product.In, 1), 1, 1
+		if product.Code == ir.SELECTED {
+			s.Ids = name(product.In, 2)
+			if s.Summed = find(ops, ir.SumRows).IntAt("parts", 0, 1); s.Summed == 1 {
+				s.Selected = chosenBy(product)
+			}
+		}
 		for i := range ops {
 			o := &ops[i]
 			switch f := ir.Ops[o.Code].Finisher; {
@@ -56,6 +87,8 @@ var Product = declare(&Body{
 				s.Residual = name(o.In, 0)
 			case o.Code == ir.ROPE:
 				s.Angles.Frequencies = name(o.In, 1)
+			case o.Code == ir.ScaleBlocks:
+				s.Shares = name(o.In, 1)
 			case o.Code == ir.SAMPLE:
 				s.BestValue, s.BestIndex = name(o.Out, 0), name(o.Out, 1)
 			case f != nil && f.Shape != "":
@@ -71,7 +104,7 @@ func isProduct(ops []ir.Op) bool {
 	if len(ops) > 0 && (ops[0].Code == ir.RMSNORM || ops[0].Code == ir.LAYERNORM) {
 		ops = ops[1:]
 	}
-	return len(ops) > 0 && ops[0].Code == ir.GEMV &&
+	return len(ops) > 0 && (ops[0].Code == ir.GEMV || ops[0].Code == ir.SELECTED) &&
 		(len(ops) > 1 || len(ops[0].Out) > 0 && !ops[0].Out[0].IsTemp())
 }
 
@@ -138,6 +171,43 @@ func GemvOf(s *Stage, normed string) ir.Op {
 		in = view(normed)
 	}
 	return op(ir.GEMV, nil, views(in, view(s.Matrix, rows, columns)))
+}
+
+// chosenBy is how many matrices a product selects.
+func chosenBy(o *ir.Op) int {
+	if len(o.In) < 3 || len(o.In[2].Dims) == 0 {
+		return 1
+	}
+	last := o.In[2].Dims[len(o.In[2].Dims)-1]
+	return max(1, last.Hi.At(0)-last.Lo.At(0))
+}
+
+// SelectedOf is the product with the matrices of the chosen experts, in place of [GemvOf]; with SUM_ROWS, if a row is
+// the sum over several.
+func SelectedOf(f *Facts, s *Stage, normed string) []ir.Op {
+	ids := view(s.Ids, ownSM, upTo(f.PerToken))
+	if s.Summed > 1 {
+		each := view(Each)
+		return []ir.Op{op(ir.SELECTED, views(each), views(view(s.In, upTo(s.Summed*s.Columns)),
+			view(s.Matrix, upTo(f.Experts), TaskRows, upTo(s.Columns)), ids)),
+			op(ir.SumRows, nil, views(each), ir.IntParam("parts", ir.Int(s.Summed)))}
+	}
+	in := s.vector()
+	if normed != "" {
+		in = view(normed)
+	}
+	return []ir.Op{op(ir.SELECTED, nil, views(in,
+		view(s.Matrix, upTo(f.Experts), upTo(s.Rows/max(1, s.Selected)), upTo(s.Columns)), ids),
+		ir.IntParam("first_row", spanA), ir.IntParam("rows", spanB.Sub(spanA)))}
+}
+
+// Each is what the products with several matrices are called before they are added up.
+const Each = "%each"
+
+// ByExpert multiplies what every two finished rows have become by the weight of their expert.
+func ByExpert(f *Facts, s *Stage, in ir.Operand) ir.Op {
+	return op(ir.ScaleBlocks, nil, views(in, view(s.Shares, ownSM, upTo(f.PerToken))),
+		ir.IntParam("first", spanA.Div(2)), ir.IntParam("block", ir.Int(s.Rows/max(1, s.Selected)/2)))
 }
 
 // RopeOf rotates adjacent pairs of finished rows, below a limit, by the angles of the position.

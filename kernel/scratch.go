@@ -178,6 +178,7 @@ type Kept struct {
 	Digits    int // bytes of the longest vector in fixed point, or of the most ChainBytes; at least MinDigits
 	Slab      int // bytes of the largest PlainSlab of several tokens, of all matrix stages
 	OddSlab   int // the same of those whose columns tensor cores do not take
+	Chosen    int // most experts that a router chooses for a token
 }
 
 // Multiplies counts what a product keeps of its vector, or in a pass of several tokens of its sums and of a slab. The
@@ -326,6 +327,9 @@ func (s *Scratch) Bytes(slots int) int {
 		add(16, vector)
 	}
 	add(4, 4*(2*tokens+words))
+	if s.Chosen > 0 { // which, their weights, and how often
+		add(4, 4*(2*tokens*s.Chosen+1))
+	}
 	add(8, 4*8)
 	return roundUp(end, 16)
 }

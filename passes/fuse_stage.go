@@ -200,7 +200,7 @@ func (f *fuser) makeSelected(g *fusion) (*ir.Stage, error) {
 			ops[0].In[in] = lastOp(st).Out[0]
 		}
 		if i < len(g.members)-1 {
-			name := "%sum"
+			name := "%y"
 			switch {
 			case i < at:
 				name = "%n"

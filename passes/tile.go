@@ -47,7 +47,7 @@ func runTile(s *State) error {
 func setTileLayout(p *ir.Program, b *ir.Buffer) {
 	switch {
 	case b.Layout.Kind == ir.Tile8x128: // quantised
-	case b.Kind == ir.Weight && len(b.Shape) == 2:
+	case b.Kind == ir.Weight && len(b.Shape) >= 2:
 		b.Layout.Kind = ir.Tile8x32
 	case b.ScaledRows() && p.Target.RunsOnTensorCores(p.Model.Activations): // integers are multiplied as these
 		b.Layout.Kind = ir.KVBlock16

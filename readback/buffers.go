@@ -36,6 +36,17 @@ func (b *builder) buffers() {
 		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: name, Kind: ir.Activation, DType: dtype, Shape: shape,
 			Space: ir.SMEM})
 	}
+	ofLayers := func(name string, dtype ir.DType, shape ...int) {
+		family := ir.Buffer{Name: name, Count: m.layers, Kind: ir.Activation, DType: dtype, Shape: shape,
+			Space: ir.SMEM}
+		if !b.unrolled {
+			b.p.Buffers = append(b.p.Buffers, family)
+			return
+		}
+		for layer := range m.layers {
+			b.p.Buffers = append(b.p.Buffers, ofLayer(family, layer))
+		}
+	}
 	if m.replicated {
 		onChip(kernel.Named.Residual, ir.F32, m.SMs, m.Hidden)
 		onChip(kernel.Named.Rounded, m.dtypes.Activations, m.SMs, m.Hidden)
@@ -44,6 +55,10 @@ func (b *builder) buffers() {
 	}
 	if m.normRows {
 		onChip(kernel.Named.Branch, m.dtypes.Activations, m.Hidden)
+	}
+	if slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.body.Keeps&kernel.Choice != 0 }) {
+		ofLayers(kernel.Named.Ids, ir.I32, m.SMs, m.PerToken)
+		ofLayers(kernel.Named.Shares, ir.F32, m.SMs, m.PerToken)
 	}
 	b.p.Buffers = append(b.p.Buffers, b.endingBuffers()...)
 }
@@ -169,7 +184,7 @@ func (b *builder) weightOf(constant string, layer int) (ir.Buffer, bool) {
 		}
 		if isBias {
 			out.Name, out.Shape = strings.TrimSuffix(w.Name, "weight")+"bias", out.Shape[:1]
-		} else if len(out.Shape) == 2 {
+		} else if len(out.Shape) >= 2 {
 			out.Layout.Kind = ir.Tile8x32
 		}
 		return out, true

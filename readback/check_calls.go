@@ -127,6 +127,9 @@ func (b *builder) streamOf(d *descriptor) []kernelCall {
 	switch d.body.Streams {
 	case kernel.Tiles:
 		c.what, c.args = "turns.weights", []place{b.addressOf(d, d.Matrix, "layer"), d.layerIn("layer")}
+		if d.Selected > 1 || d.Summed > 1 {
+			c.what, c.args = "turns.experts", append(c.args, place{name: "step"})
+		}
 	case kernel.CacheRows:
 		c.what, c.args = "turns.cache", []place{d.layerIn("layer"), {name: "position"}}
 		c.args = append(c.args, b.cacheOf(d, "layer")...)

@@ -62,7 +62,11 @@ func functionName(descriptor string) string { return snake(descriptor) + "_stage
 func (b *builder) finished(d *descriptor) {
 	c := &chain{b: b, d: d, f: d.function, last: -1}
 	c.reader()
-	c.ops = append(c.ops, kernel.GemvOf(&d.Stage, c.normed))
+	if d.Selected > 1 || d.Summed > 1 {
+		c.ops = append(c.ops, kernel.SelectedOf(b.factsOf(b.layerOf(d)), &d.Stage, c.normed)...)
+	} else {
+		c.ops = append(c.ops, kernel.GemvOf(&d.Stage, c.normed))
+	}
 	c.define("%" + d.function.row)
 	for i := range d.function.statements {
 		c.statement(&d.function.statements[i])
@@ -261,6 +265,13 @@ func (c *chain) statement(s *statement) {
 			c.define("%" + s.name)
 			return
 		}
+	case s.what == "by_expert" && s.plus == "" && c.halved && len(s.numbers) == 1 &&
+		s.numbers[0]*c.d.Selected == c.d.Rows && c.d.Selected > 1:
+		if v, ok := s.is(1, "c", "r", "*"); ok {
+			c.ops = append(c.ops, kernel.ByExpert(c.b.factsOf(c.b.layerOf(c.d)), &c.d.Stage, c.value(s.at, v[0])))
+			c.define("%" + s.name)
+			return
+		}
 	case s.what == "residual" && s.plus != "":
 		if _, ok := s.is(0, "c", "r"); ok {
 			in := c.value(s.at, s.plus)
@@ -310,6 +321,11 @@ func (c *chain) declared(s *statement) bool {
 	return true
 }
 
+// exact reports whether the vector of the stage has words of float32 whatever others have.
+func (c *chain) exact() bool {
+	return slices.ContainsFunc(vectors, func(v vector) bool { return v.Exact && v.Name == c.d.Out })
+}
+
 // place adds where the last result goes.
 func (c *chain) place(s *statement) {
 	if s.what == "best.offer_row" {
@@ -330,7 +346,8 @@ func (c *chain) place(s *statement) {
 		to = ir.Operand{Buf: c.d.Residual, Dims: []ir.Range{kernel.TaskRows}}
 	case s.what == "store_logit" && !c.halved:
 		to = ir.Operand{Buf: kernel.Shared[ir.RoleLogits], Dims: []ir.Range{kernel.TaskRows}}
-	case s.what == "publish_row" && !c.halved, s.what == "publish_pair" && c.halved:
+	case s.what == "publish_row" && !c.halved && !c.exact(), s.what == "publish_exact" && !c.halved && c.exact(),
+		s.what == "publish_pair" && c.halved && !c.exact():
 		to, args = ir.Operand{Buf: c.d.Out, Dims: []ir.Range{c.rows()}}, []string{"c", "r", "out", "*"}
 	}
 	v, ok := s.is(0, args...)

@@ -90,13 +90,14 @@ func (b *builder) vector(v vector, layer int, c *constant, pages map[string]int)
 	}
 	buf := ir.Buffer{Name: v.Name, Count: m.layers, Kind: ir.Activation, DType: m.dtypes.Activations,
 		Space: ir.GlobalScratch, Layout: ir.Layout{Kind: words}, Shape: v.Shape(b.factsOf(layer))}
+	if v.Exact {
+		buf.DType, buf.Layout.Kind = ir.F32, ir.Word64
+	}
 	switch v.constant {
 	case "kX":
 		buf.Count++
 	case "kO", "kDown":
 		buf.Shape[0] *= b.partsHandedOver(v.constant)
-	case "kPart":
-		buf.DType, buf.Layout.Kind = ir.F32, ir.Word64
 	case "kBestValue":
 		buf.Count, buf.DType, buf.Layout.Kind = 0, ir.F32, ir.Word64
 	case "kBestIndex":

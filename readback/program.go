@@ -247,7 +247,12 @@ func (b *builder) layerSizes() {
 	}{{"kIntermediate", "kIntermediates", func(f *ir.LayerFacts) *int { return &f.Intermediate }},
 		{"kHeads", "kHeadCounts", func(f *ir.LayerFacts) *int { return &f.Heads }},
 		{"kKVHeads", "kKVHeadCounts", func(f *ir.LayerFacts) *int { return &f.KVHeads }},
-		{"kHeadDim", "kHeadDims", func(f *ir.LayerFacts) *int { return &f.HeadDim }}} {
+		{"kHeadDim", "kHeadDims", func(f *ir.LayerFacts) *int { return &f.HeadDim }},
+		{"kExperts", "kExpertCounts", func(f *ir.LayerFacts) *int { return &f.Experts }},
+		{"kExpertsPerToken", "kExpertsOfTokens", func(f *ir.LayerFacts) *int { return &f.PerToken }}} {
+		if b.config.byName[c.name] == nil && (c.name == "kExperts" || c.name == "kExpertsPerToken") {
+			continue // there are none
+		}
 		*c.of(&all) = b.size(c.name)
 		if list := b.sizeList(c.name, c.list, *c.of(&all)); list != nil {
 			differ = append(differ, func(f *ir.LayerFacts, layer int) { *c.of(f) = list[layer] })

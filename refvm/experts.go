@@ -31,23 +31,10 @@ func topK(w *worker, o *op) error {
 		return w.misfit(o, "numbers an element %d, want at most %d", last, noIndex-1)
 	}
 	rows := len(x) / n
-	values, ids, order := w.alloc(rows*k), w.alloc(rows*k), make([]int, n)
+	values, ids := w.alloc(rows*k), w.alloc(rows*k)
 	for b := range rows {
 		row := x[b*n : (b+1)*n]
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortStableFunc(order, func(i, j int) int { // equal ones stay in the order of their numbers
-			p, q := row[i], row[j]
-			switch {
-			case p > q || p == p && q != q:
-				return -1
-			case p < q || p != p && q == q:
-				return 1
-			}
-			return 0
-		})
-		for r, i := range order[:k] {
+		for r, i := range largestFirst(row)[:k] {
 			values[b*k+r], ids[b*k+r] = row[i], fromInt(int32(i))
 		}
 	}
@@ -55,6 +42,25 @@ func topK(w *worker, o *op) error {
 		return err
 	}
 	return w.put(o, &o.out[1], value{f: ids, ints: true, last: k})
+}
+
+// largestFirst are the numbers of elements in the order of TOPK.
+func largestFirst(row []float32) []int {
+	order := make([]int, len(row))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { // equal ones stay in the order of their numbers
+		p, q := row[i], row[j]
+		switch {
+		case p > q || p == p && q != q:
+			return -1
+		case p < q || p != p && q == q:
+			return 1
+		}
+		return 0
+	})
+	return order
 }
 
 // renormalise divides the elements of each row by their sum.

@@ -60,6 +60,12 @@ var Radii = append(radiiOfFinishers, []Radius{
 		"with one row, these 2 ulp alone",
 		ofAttention},
 	{ops.AttentionCombine, "2 ulp of exp2 and 6u of the maxima, for each part; 2 ulp of the quotient", ofCombine},
+	{ops.SOFTMAX, "of a power of e 4 ulp and 2u of its exponent; that of all in their sum, and (n + 4)u", ofSoftmax},
+	{ops.TOPK, "0", ofTopK},
+	{ops.RENORMALISE, "(n + 2)u", ofRenormalise},
+	{ops.SELECTED, "as GEMV_TILE, of each matrix", ofSelected},
+	{ops.SumRows, "0 where the sum is exact; else 2u of the magnitudes for each addition", ofSumRows},
+	{ops.ScaleBlocks, "0 where both operands and the product are exact; else 2u", ofScaleBlocks},
 }...)
 
 var radiusOf = func() map[ir.Opcode]*Radius {

@@ -66,9 +66,9 @@ func (p *Proof) checkLayout(b *ir.Buffer) {
 				"GLOBAL_SCRATCH", b.Kind, b.Space, b.Layout.Kind)
 		}
 	case ir.Tile8x32, ir.Tile8x128:
-		if b.Kind != ir.Weight || rank != 2 || b.Format() == nil {
-			p.Errorf(CodeLayout, bufferPos(b), "is %s of %s of rank %d with layout %s; want a WEIGHT matrix in one "+
-				"of %s", b.Kind, b.DType, rank, b.Layout, format.Names())
+		if b.Kind != ir.Weight || rank != 2 && rank != 3 || b.Format() == nil {
+			p.Errorf(CodeLayout, bufferPos(b), "is %s of %s of rank %d with layout %s; want a WEIGHT matrix, or "+
+				"several, in one of %s", b.Kind, b.DType, rank, b.Layout, format.Names())
 		}
 	case ir.KVBlock16, ir.KVRows16:
 		if b.Kind != ir.KVCache || rank != 4 && rank != 5 || b.Shape[rank-2] != 2 || bits < 8 {

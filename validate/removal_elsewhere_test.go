@@ -37,16 +37,22 @@ func (ones) Floats(b *ir.Buffer, _ int) ([]float32, error) {
 
 // golden is a program that amkc emits a kernel for, before and after an edit.
 func golden(edit func(p *ir.Program)) func(t *testing.T) subject {
+	return goldenOf("llama-gqa_t4_fp16_split", edit)
+}
+
+func goldenOf(build string, edit func(p *ir.Program)) func(t *testing.T) subject {
 	return func(t *testing.T) subject {
-		p := goldenProgram(t)
+		p := programOf(t, build)
 		require.True(t, validate.ProgramFor(kernel.Backend, p).OK)
 		edit(p)
 		return subject{prog: p, backend: kernel.Backend}
 	}
 }
 
-func goldenProgram(t *testing.T) *ir.Program {
-	const path = "../testdata/golden/llama-gqa_t4_fp16_split/program.json"
+func goldenProgram(t *testing.T) *ir.Program { return programOf(t, "llama-gqa_t4_fp16_split") }
+
+func programOf(t *testing.T, build string) *ir.Program {
+	path := "../testdata/golden/" + build + "/program.json"
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	p, diags := ir.ParseJSON(text, path)
@@ -147,7 +153,7 @@ func stageOf(v *ir.Variant, name string) *ir.Stage {
 	return nil
 }
 
-var shownElsewhere = slices.Concat(ofValues, ofModel, ofRealisations)
+var shownElsewhere = slices.Concat(ofValues, ofModel, ofRealisations, ofExperts)
 
 var ofValues = []elsewhere{
 	{validate.CodeNext, "publishes no token", "the caller uses what a step computes", func(t *testing.T) subject {

@@ -168,7 +168,7 @@ func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options)
 	if len(result.Predictions)+len(result.Passes) == 0 {
 		c.report(l.Warnings)
 	}
-	if err := compiler.Lacking(opts.Model, l.Program); err != nil {
+	if err := compiler.Lacking(opts.Model, append(l.Passes[:len(l.Passes):len(l.Passes)], l.Program)...); err != nil {
 		return err
 	}
 	if len(l.Passes) > 0 {

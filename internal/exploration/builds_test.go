@@ -91,6 +91,8 @@ var (
 		"cohere2-tied":      windows,
 		"cohere2-listed":    windows,
 		"llama-layer-heads": layers,
+		"mixtral-window":    {"sliding_window": 4},
+		"olmoe-plain":       {"norm_topk_prob": true},
 	}
 )
 

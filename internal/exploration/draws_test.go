@@ -85,6 +85,8 @@ var needs = map[*kernel.Body][]property{
 		among("sequences", "1 1 3")},
 	kernel.Combine: {among("splits", "2 3 4"), among("split_from", "0"), among("SMs", "4 5 6"),
 		among("num_key_value_heads", "2 1"), among("num_hidden_layers", "2")},
+	kernel.Route: {among("model", "olmoe-plain mixtral-window"), among("weights", "none"), among("rows", "1"),
+		among("sequences", "1"), among("prompt", "no")},
 	kernel.Arrive: {among("loop.barrier", "1")},
 	kernel.Join:   {among("loop.barrier", "1")},
 }

@@ -6,6 +6,7 @@ var ScaleBlocks = declare(Spec{
 	Doc: "x times y. A row of x is part of a longer vector, and its first element has number first. Each `block` " +
 		"elements of that vector are multiplied by one element of the row of y.",
 	Params: []Param{first, need(block)},
+	Kernel: true,
 	Forms: []Form{{
 		In:  []Operand{{Name: "x", Shape: "[B,n*]"}, {Name: "y", Shape: "[B,m]"}},
 		Out: results("[B,n]"),

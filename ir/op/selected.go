@@ -8,6 +8,7 @@ var SELECTED = declare(Spec{
 		"another: m = N/R·n elements, or with rows those from first_row on. The bias of a matrix is added to what it " +
 		"makes, times element j of weights where that is of the matrix that the j-th id selects.",
 	Params: []Param{firstRow, rowCount},
+	Kernel: true,
 	Forms: []Form{{
 		In: []Operand{
 			{Name: "x", Shape: "[R,K]"},

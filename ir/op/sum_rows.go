@@ -5,6 +5,7 @@ var SumRows = declare(Spec{
 	Name:   "SUM_ROWS",
 	Doc:    "The sum of each `parts` rows of x, which are added in their order.",
 	Params: []Param{need(parts)},
+	Kernel: true,
 	Forms: []Form{{
 		In:  []Operand{{Name: "x", Shape: "[B*,parts,n*]"}},
 		Out: results("[B,n]"),

@@ -7,6 +7,7 @@ var TOPK = declare(Spec{
 		"order is total: −0 is 0, of equal elements the one with the lower number comes first, and those that are " +
 		"not numbers come after all others, by their numbers too.",
 	Params: []Param{need(Param{Key: "k", Lo: 1, Hi: MaxInt, Doc: "the number of elements of a row that are chosen"})},
+	Kernel: true,
 	Forms: []Form{{
 		In: []Operand{{Name: "x", Shape: "[B,n]"}},
 		Out: []Operand{{Name: "value", Shape: "[B,k]"},

@@ -93,11 +93,13 @@ type CheckSpan struct {
 // Check decodes fixed ids at 32 positions from 0 on, around the positions where the variant changes, and at the last
 // positions of the build, with the megakernel and with the reference, and compares the logits. It also requires that
 // the chosen token is the argmax of the kernel's own logits, and that the kernel gives the same bits when it runs
-// again, one token a launch instead of many. If the build has passes of several rows, they decode the ids, in full
-// passes and then in parts that leave rows unused. If it has a kernel for prompts, that decodes them instead, and then,
-// from the beginning of each variant, more tokens than it can return logits for: the logits of the following positions
-// must equal those after single tokens, to the bit. Passes of several sequences are compared with single tokens to the
-// bit, from random positions and with random other sequences; with several rows, some are wrong drafts.
+// again, one token a launch instead of many. Where routers choose experts, the reference chooses by the scores of the
+// megakernel, which must be close to its own: two that are nearly the same may come in another order. If the build has
+// passes of several rows, they decode the ids, in full passes and then in parts that leave rows unused. If it has a
+// kernel for prompts, that decodes them instead, and then, from the beginning of each variant, more tokens than it can
+// return logits for: the logits of the following positions must equal those after single tokens, to the bit. Passes of
+// several sequences are compared with single tokens to the bit, from random positions and with random other sequences;
+// with several rows, some are wrong drafts.
 //
 // Positions other than the first see a cache of made-up rows, the same for all. An error means that the check could not
 // be made; findings are in the report. The session is at position 0 afterwards.
@@ -208,8 +210,12 @@ func (s *Session) checkSpan(ctx context.Context, ref Reference, first, n int, re
 	if err != nil {
 		return err
 	}
-	singly, err := s.checkPass(ctx, first, ids, 1, report)
+	scores, err := s.newScores()
 	if err != nil {
+		return err
+	}
+	singly, err := s.checkPass(ctx, first, ids, 1, report)
+	if err := errors.Join(err, scores.close()); err != nil {
 		return err
 	}
 	runs := [][][]float32{together}
@@ -234,9 +240,17 @@ func (s *Session) checkSpan(ctx context.Context, ref Reference, first, n int, re
 				report.fail("position %d: two runs of the kernel differ", first+i)
 			}
 		}
-		want, err := ref.Step(id, first+i)
+		given := scores.at(i)
+		want, own, err := ref.Step(id, first+i, given)
 		if err != nil {
 			return fmt.Errorf("reference kernels at position %d: %w", first+i, err)
+		}
+		for k, v := range own {
+			d := measure(given[k].Values, v.Values, 0, 1)
+			if !report.Tolerance.holds(d) {
+				report.fail("position %d: scores of stage %s differ by %.2e (RMS) and %.2e (max), and %.0e and %.0e "+
+					"are allowed", first+i, v.Stage, d.rms, d.max, report.Tolerance.RMS, report.Tolerance.Max)
+			}
 		}
 		d := compare(together[i], want)
 		span.RMS, span.Max = max(span.RMS, d.rms), max(span.Max, d.max)
@@ -257,11 +271,12 @@ func (s *Session) checkPass(ctx context.Context, first int, ids []int, group int
 	s.position = first
 	var all [][]float32
 	for part := range slices.Chunk(ids, group) {
+		position := s.position
 		next, err := s.Feed(ctx, part, func(_ int, logits []float32) error {
 			all = append(all, slices.Clone(logits))
 			return nil
 		})
-		if err != nil {
+		if err := errors.Join(err, s.scores.read(position)); err != nil {
 			return nil, err
 		}
 		if want, finite := argmax(all[len(all)-1]); finite && next != want {

@@ -196,6 +196,8 @@ func (s *Session) start(b burst) error {
 	function := k.decode
 	if b.trace != nil {
 		function, p.Trace = b.trace.kernel, b.trace.values
+	} else if s.scores != nil && k == s.one {
+		p.Trace = s.scores.values
 	}
 	return k.enqueue(s.stream, function, &p)
 }

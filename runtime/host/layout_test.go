@@ -63,7 +63,8 @@ func TestDeviceStructs(t *testing.T) {
 	require.Contains(t, read("platform.cuh"), "#define AMK_RUNTIME_ABI "+strconv.Itoa(abi)+"\n")
 	words := func(header string) string { return strings.Join(strings.Fields(read(header)), " ") }
 	require.Contains(t, words("launch.cuh"),
-		"enum class Wait : u32 { kJoin = 0, kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4, kLayer = 5 };")
+		"enum class Wait : u32 { kJoin = 0, kExchange = 1, kRingFull = 2, kRingEmpty = 3, kStep = 4, kLayer = 5, "+
+			"kChoice = 6 };")
 
 	ref := read("reference.cuh")
 	require.Equal(t, strings.Fields("weights cache scratch layer position token reserved"), fields(ref, "Reference"))

@@ -128,6 +128,8 @@ type Exchange struct {
 	Number   int    `json:"number"`   // of that stage in Facts.Stages, where those of several variants share labels
 	Elements int    `json:"elements"` // 0 for the end of the step, which publishes no vector
 
+	Scores bool `json:"scores,omitempty"` // experts are chosen by them
+
 	// Parts is how many vectors of Elements/Parts each add up to the stage's result; 0: it is published as one.
 	Parts int `json:"parts,omitempty"`
 

@@ -17,8 +17,9 @@ import (
 // session. [Session.Check] and [Session.Bisect] compare the megakernel with it.
 type Reference interface {
 	// Step decodes token at a position: it reads the rows of the cache before the position, writes the position's own
-	// row, and returns the logits [vocab], valid until the next call. All its work is done when it returns.
-	Step(token, position int) ([]float32, error)
+	// row, and returns the logits [vocab], valid until the next call. All its work is done when it returns. Where
+	// values of stages are given, it goes on with those, and returns its own too.
+	Step(token, position int, given []StageVector) ([]float32, []StageVector, error)
 	// Follow repeats the traced step with the megakernel's inputs for every stage, so that an error shows only in the
 	// stage that makes it. It returns the results of all common stages, in order, and the cache contents of the
 	// megakernel.
@@ -145,23 +146,46 @@ func (r *cudaReference) Close() error {
 }
 
 // Step implements [Reference].
-func (r *cudaReference) Step(token, position int) ([]float32, error) {
-	err := r.on.Device.Do(func() error { // a hop from thread to thread takes longer than most of these kernels
+func (r *cudaReference) Step(token, position int, given []StageVector) ([]float32, []StageVector, error) {
+	var own []StageVector
+	step := func() error {
 		return r.plan.walk(func(o *operation, layer int) error {
 			if o.repeats == observes {
 				return nil
 			}
-			return r.launch(o, layer, position, token)
+			if err := r.launch(o, layer, position, token); err != nil || o.stage == "" || len(own) == len(given) {
+				return err
+			}
+			next := &given[len(own)]
+			if next.Stage != inLayer(o.stage, layer) || len(next.Values) != o.elements {
+				return nil
+			}
+			raw := make([]byte, o.elements*o.elementBytes)
+			if err := r.read(o, raw); err != nil {
+				return err
+			}
+			own = append(own, StageVector{Stage: next.Stage, Values: DecodeElements(raw, r.dtype(o))})
+			return r.replace(o, next.Values)
 		})
-	})
+	}
+	var err error
+	if len(given) > 0 {
+		err = step()
+	} else { // a hop from thread to thread takes longer than most of these kernels
+		err = r.on.Device.Do(step)
+	}
+	if err == nil && len(own) < len(given) {
+		err = fmt.Errorf("no operation of them makes the %d values of stage %s", len(given[len(own)].Values),
+			given[len(own)].Stage)
+	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	last := &r.plan.operations[len(r.plan.operations)-1]
 	if r.logits == nil {
 		r.logits = make([]float32, last.elements)
 	}
-	return r.logits, r.read(last, unsafe.Slice((*byte)(unsafe.Pointer(&r.logits[0])), 4*len(r.logits)))
+	return r.logits, own, r.read(last, unsafe.Slice((*byte)(unsafe.Pointer(&r.logits[0])), 4*len(r.logits)))
 }
 
 // Follow implements [Reference].

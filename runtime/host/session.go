@@ -57,9 +57,10 @@ type Session struct {
 	openReference ReferenceOpener
 	lateEpochs    bool
 
-	region   int  // of the cache, of those that the sequences of a pass have; what decodes one sequence uses this
-	position int  // of the next token; the cache holds the rows before it
-	checked  bool // Check has passed
+	region   int     // of the cache, of those that the sequences of a pass have; what decodes one sequence uses this
+	position int     // of the next token; the cache holds the rows before it
+	checked  bool    // Check has passed
+	scores   *scores // of routers, nil unless they are recorded
 	build    buildID
 	patterns map[int][]byte // of the made-up cache, as soon as they are needed, by the elements of a head
 

@@ -32,6 +32,7 @@ var waits = map[uint32]string{
 	3: "a free slot in the ring",
 	4: "the cache rows of the step before",
 	5: "its own SM to pass a barrier",
+	6: "its own SM to choose experts",
 }
 
 // A StallError says that a launch was aborted: SMs waited longer than the spin limit.

@@ -263,7 +263,7 @@ func unrolled(list []Exchange, most int) []Exchange {
 					continue
 				}
 				all = append(all, Exchange{Stage: inLayer(e.Stage, first.First+round*max(1, first.Step)),
-					Elements: e.Elements, Parts: e.Parts})
+					Elements: e.Elements, Scores: e.Scores, Parts: e.Parts})
 			}
 		}
 		list = list[body:]
@@ -341,4 +341,70 @@ func nearest(bits uint32, n int) uint32 {
 		return bits
 	}
 	return (bits + 1<<(n-1) - 1 + bits>>n&1) &^ (1<<n - 1)
+}
+
+// scores are those that routers choose experts by, of steps that are decoded one a launch while a session has them. A
+// model without experts has none, and nil does nothing.
+type scores struct {
+	s      *Session
+	values driver.Ptr // as those of a tracer
+	steps  [][]StageVector
+}
+
+// newScores lets the session record the scores of its steps, until they are closed.
+func (s *Session) newScores() (*scores, error) {
+	chooses := func(e Exchange) bool { return e.Scores }
+	if !slices.ContainsFunc(s.facts.Variants, func(v Variant) bool {
+		return slices.ContainsFunc(v.Exchanges, chooses)
+	}) {
+		return nil, nil
+	}
+	values, err := s.dev.Alloc(4 * s.info.ExchangesPerStep * s.info.TraceStride)
+	if err != nil {
+		return nil, err
+	}
+	s.scores = &scores{s: s, values: values}
+	return s.scores, nil
+}
+
+// read takes the scores of the step at a position, which has been decoded.
+func (r *scores) read(position int) error {
+	if r == nil {
+		return nil
+	}
+	exchanges, err := r.s.exchanges(position)
+	if err != nil {
+		return err
+	}
+	var step []StageVector
+	for i, e := range exchanges {
+		if !e.Scores {
+			continue
+		}
+		v := StageVector{Stage: e.Stage, Values: make([]float32, e.Elements)}
+		at := r.values + driver.Ptr(4*i*r.s.info.TraceStride)
+		if err := r.s.dev.CopyDtoH(bytesOf(v.Values), at, nil); err != nil {
+			return err
+		}
+		step = append(step, v)
+	}
+	r.steps = append(r.steps, step)
+	return nil
+}
+
+// at are the scores of the n-th step that was read.
+func (r *scores) at(n int) []StageVector {
+	if r == nil || n >= len(r.steps) {
+		return nil
+	}
+	return r.steps[n]
+}
+
+// close ends the recording.
+func (r *scores) close() error {
+	if r == nil {
+		return nil
+	}
+	r.s.scores = nil
+	return r.s.dev.Free(r.values)
 }

@@ -43,7 +43,7 @@ func (p *contract) checkForms(m *ir.Model) {
 			return
 		}
 	}
-	forms := formsOf(m, p.flat.Buffers)
+	forms := formsOf(m, p.flat.Buffers, p.scores())
 	for t := range p.flat.Tasks {
 		if p.Root(t) != t {
 			continue
@@ -88,9 +88,23 @@ func keepsHidden(op *ir.FlatOp, buffers []ir.Buffer) bool {
 	return op.OutBuf[0] >= 0 && buffers[op.OutBuf[0]].HasRole(ir.RoleHidden)
 }
 
+// scores are the vectors that a router chooses by. They are of float32 whatever others are.
+func (p *contract) scores() map[int]bool {
+	out := map[int]bool{}
+	for t := range p.flat.Tasks {
+		ops := p.flat.Tasks[t].Ops
+		for k := range ops {
+			if first := ops[0].InBuf; ops[k].Code == ir.TOPK && len(first) > 0 && first[0] >= 0 {
+				out[first[0]] = true
+			}
+		}
+	}
+	return out
+}
+
 // formsOf returns the forms that the kernel has the inputs and outputs of an op in; nil if any form is
 // accepted, or if another rule checks it.
-func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*storage) {
+func formsOf(m *ir.Model, buffers []ir.Buffer, scores map[int]bool) func(op *ir.FlatOp) (in, out []*storage) {
 	word := ir.Word32
 	if m.Activations.Bits() == 32 {
 		word = ir.Word64
@@ -108,13 +122,24 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 		return vector
 	}
 	rows := func(op *ir.FlatOp) []*storage { // as they are published, or kept
-		if n := op.OutBuf[0]; n >= 0 && buffers[n].Layout.Words() {
-			return []*storage{vector}
+		switch n := op.OutBuf[0]; {
+		case n < 0 || !buffers[n].Layout.Words():
+			return []*storage{sums}
+		case scores[n]:
+			return []*storage{partial}
 		}
-		return []*storage{sums}
+		return []*storage{vector}
 	}
 	return func(op *ir.FlatOp) (in, out []*storage) {
 		switch op.Code {
+		case ir.SOFTMAX, ir.TOPK, ir.RENORMALISE: // of scores, and what is chosen by them
+			return []*storage{partial}, []*storage{sums, number}
+		case ir.SELECTED:
+			return []*storage{vector, matrix, number}, rows(op)
+		case ir.ScaleBlocks:
+			return []*storage{sums, sums}, []*storage{vector}
+		case ir.SumRows:
+			return nil, rows(op)
 		case ir.EMBED:
 			return []*storage{number, matrix, sums}, []*storage{sums, of(op.OutBuf, 1)}
 		case ir.RMSNORM:

@@ -18,7 +18,8 @@ import (
 //	Hidden               the weights of norms but those of attention; the columns of the embedding table and of the
 //	                     head's matrix; embeddings that the host gives, and the last hidden state
 //	Kinds, LayerKinds    the six facts below, which are those of each layer
-//	Experts, PerToken    each other, and that there are none: the kernel has no body for them
+//	Experts, PerToken    the scores and the choice of the router of the layer, and the matrices of its experts; where
+//	                     there are experts there is a router
 //	Intermediate         the longest result of a gated activation of the layer, such as SILU_MUL
 //	Heads                the query heads of an attention of the layer, times KVHeads
 //	KVHeads, HeadDim     the cache of the layer; head_dim of its attention and rotation; the weights of norms of its
@@ -47,6 +48,7 @@ type modelCheck struct {
 	m           *ir.Model
 	table, head int           // buffers of the embedding table and of the head; -1: none
 	gated       map[int]gated // by layer, or of all where these are alike
+	chooses     bool          // there is a router
 	told        map[string]bool
 }
 
@@ -171,6 +173,15 @@ func (c *modelCheck) checkTask(t int32) {
 				want("a weight of length", p.flat.Buffers[b].Numel(), length)
 			}
 			want("eps", float32(op.FloatOr("eps", 0)), float32(m.Eps))
+		case ir.TOPK:
+			c.chooses = true
+			want("k", op.IntAt("k", 0, 0), of.PerToken)
+			if first := &ops[0]; first.InBuf[0] >= 0 {
+				want("scores of length", width(first.In[0], p.flat.Lo), of.Experts)
+			}
+		case ir.SELECTED:
+			want("ids of length", width(op.In[2], p.flat.Lo), of.PerToken)
+			c.checkExperts(t, op, of)
 		case ir.EMBED:
 			c.table = op.InBuf[1]
 			c.checkMatrix(t, "the embedding table", c.table)
@@ -189,6 +200,17 @@ func (c *modelCheck) checkTask(t int32) {
 				c.gated[kind] = gated{n, op.Code}
 			}
 		}
+	}
+}
+
+// checkExperts: matrices that are selected are those of the experts of the layer, the rows of gate and up in turn, or
+// what they hand back to the residual.
+func (c *modelCheck) checkExperts(t int32, o *ir.FlatOp, of *ir.LayerFacts) {
+	shape := c.p.flat.Buffers[o.InBuf[1]].Shape
+	up, down := []int{of.Experts, 2 * of.Intermediate, c.m.Hidden}, []int{of.Experts, c.m.Hidden, of.Intermediate}
+	if !slices.Equal(shape, up) && !slices.Equal(shape, down) && c.once("the matrices of experts") {
+		c.p.disagree(c.p.Task(t), "%s selects of matrices of shape %v", o.Code, shape).
+			Suggest("by the model's facts it is %v or %v", up, down)
 	}
 }
 
@@ -235,7 +257,7 @@ func (c *modelCheck) checkWhole() {
 		}
 	}
 	for _, of := range m.Facts() {
-		if of.Experts > 0 && c.once("experts") {
+		if of.Experts > 0 && !c.chooses && c.once("experts") {
 			p.disagree("", "the model has %d experts in a layer, and the program no router", of.Experts).
 				Suggest("prove the program with the facts of the model that it was made from")
 		}

@@ -62,6 +62,7 @@ func (p *contract) CheckReads() {
 			}
 		}
 	}
+	p.checkSelected()
 	var proved *traffic // of the buffer before: the next layer's is mostly the same
 	var like *ir.Buffer
 	for b, c := range streams {

@@ -146,6 +146,12 @@ struct Scratch {
   u32 prefetches;
   // barriers of this launch that the consumers have passed; only with init_barriers
   u32 joined;
+#if AMK_EXPERTS
+  // What the last router has chosen for each token, in order, and how that is weighed (router.cuh).
+  int experts[kTokens][kMostChosen];
+  float shares[kTokens][kMostChosen];
+  u32 choices;  // layers that the launch had begun then
+#endif
   // Of the launch, for a thread that waits too long.
   u64 spin_limit_ns;
   const u32* abort;

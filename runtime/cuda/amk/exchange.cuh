@@ -35,16 +35,22 @@ struct WordOf<Fp32> {
 
 // ---- writing ------------------------------------------------------------------------------------
 
+// The place of an element of the exchange that is published next in the trace.
+template <class C>
+__device__ __forceinline__ float& traced_at(C& c, int index) {
+  const size_t exchange = size_t(c.step) * kExchangesPerStep + c.ordinal;
+  return c.launch.trace[exchange * kTraceStride + index];
+}
+
 // Records in the trace a value that a stage has computed. Returns the value to publish: this one,
 // or the one that the host has put into the trace, of any bits but kNotGiven. So a host can give
 // every stage the inputs that it had on another device.
 template <class E, class C>
 __device__ __forceinline__ float traced(C& c, int index, float value) {
   if constexpr (C::kMode_ == Mode::kTrace) {
-    float* at =
-        c.launch.trace + (size_t(c.step) * kExchangesPerStep + c.ordinal) * kTraceStride + index;
-    const float given = *at;
-    *at = rounded<E>(value);
+    float& at = traced_at(c, index);
+    const float given = at;
+    at = rounded<E>(value);
     if (bits_of(given) != kNotGiven) return given;
   }
   return value;

@@ -101,6 +101,14 @@ __device__ __forceinline__ float clip(float v, float cap) {
   return v > cap ? cap : v < -cap ? -cap : v;
 }
 
+#if AMK_EXPERTS
+// SCALE_BLOCKS: v times the weight of the expert that its row is of; each has kRows rows.
+template <int kRows, class C>
+__device__ __forceinline__ float by_expert(C& c, const Row& r, float v) {
+  return r.valid ? v * c.shared.shares[r.token][r.row / kRows] : v;
+}
+#endif
+
 // The residual stream stays with the SM that owns its rows.
 template <class C>
 __device__ __forceinline__ float residual(C& c, const Row& r) {
@@ -139,6 +147,17 @@ __device__ __forceinline__ void store_residual(C& c, const Row& r, float v) {
 template <class C>
 __device__ __forceinline__ void publish_row(C& c, const Row& r, const Page out, float v) {
   if (r.valid) publish<Element>(c, out, r.index(), v);
+}
+
+// The same as it is, whatever the elements of other vectors are. A host that compares the kernel
+// with another one asks for these.
+template <class C>
+__device__ __forceinline__ void publish_exact(C& c, const Row& r, const Page out, float v) {
+  if (!r.valid) return;
+  publish<Fp32>(c, out, r.index(), v);
+  if constexpr (C::kMode_ == Mode::kDecode) {
+    if (c.launch.trace) traced_at(c, r.index()) = v;
+  }
 }
 
 // Publishes the joint result of an even row and the odd one after it.

@@ -168,8 +168,9 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
   constexpr int kChunkBlocks = kChunkBytes<S> / W::kBlockBytes;
   constexpr int kChunks = ceil_div(kBlocks, kChunkBlocks);
   constexpr int kBatch = 8;  // words a thread polls together
-  constexpr int kPadded = round_up(S::kColumns, 32);
-  static_assert(kPadded <= kVectorScratch, "the vector fits its scratch");
+  constexpr int kPadded = round_up(S::kColumns, 32);  // of each matrix that a row is summed over
+  constexpr int kAll = kSummed<S> * kPadded;
+  static_assert(kAll <= kVectorScratch, "the vector fits its scratch");
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
   begin_reading<S>(c);
@@ -178,7 +179,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
     if constexpr (!Reader::kResidual) await(c);
     float squares = 0, sum = 0;
 #pragma unroll 1
-    for (int first = c.tid; first < kPadded; first += kConsumers * kBatch) {
+    for (int first = c.tid; first < kAll; first += kConsumers * kBatch) {
       float batch[kBatch];
       if constexpr (Reader::kResidual) {
 #pragma unroll
@@ -189,8 +190,11 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
       } else {
         const int before = part_of<S>(mine.begin) * S::kColumns;
         auto words = word_poll<Element, kBatch>(page_copy(c, in.page), [first, before](int i) {
-          const int column = first + i * kConsumers;
-          return column < S::kColumns ? before + column : -1;
+          const int at = first + i * kConsumers;
+          const int matrix = kSummed<S> > 1 ? at / kPadded : 0, column = at - matrix * kPadded;
+          return matrix < kSummed<S> && column < S::kColumns
+                     ? before + matrix * S::kColumns + column
+                     : -1;
         });
         poll_all(c, words);
 #pragma unroll
@@ -199,7 +203,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
         const int column = first + i * kConsumers;
-        if (column >= kPadded) break;
+        if (column >= kAll) break;
         float x = batch[i];
         sum += x;
         if constexpr (Reader::kNorm) {
@@ -220,10 +224,11 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
   }
   end_reading<S>(c);
 #pragma unroll 1
-  for (int first = 0; first < tiles; first += kTilesPerFlush) {
-    const int in_flush = min(kTilesPerFlush, tiles - first);
+  for (int first = 0; first < tiles; first += kTilesAtOnce<S>) {
+    const int in_flush = min(kTilesAtOnce<S>, tiles - first);
 #pragma unroll 1
-    for (int i = 0; i < in_flush; ++i) {
+    for (int i = 0; i < in_flush * kSummed<S>; ++i) {
+      const Activation* const vector = c.shared.vector + i % kSummed<S> * kPadded;
       float sum = 0;
 #pragma unroll 1
       for (int chunk = 0; chunk < kChunks; ++chunk) {
@@ -236,11 +241,10 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
           if constexpr (W::kQuantised) {
             sum = add_block<W>(sum, block, c.lane, [&](int column) {
               column += first_column;
-              return column < S::kColumns ? load_activation<Element>(&c.shared.vector[column])
-                                          : 0.0f;
+              return column < S::kColumns ? load_activation<Element>(&vector[column]) : 0.0f;
             });
           } else {
-            const Activation* x = &c.shared.vector[first_column + (c.lane & 3) * 8];
+            const Activation* x = &vector[first_column + (c.lane & 3) * 8];
             sum += eight_weights<W>(block, c.lane)
                        .times(load_four<Element>(x), load_four<Element>(x + 4));
           }

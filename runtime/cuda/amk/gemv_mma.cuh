@@ -20,7 +20,8 @@ namespace amk {
 
 // How the columns of a tile are cut: into chunks of one ring slot, and these into the quads of each
 // warp. Warp i of the kWarps that share a tile takes quads i, i + kWarps, … of every chunk; `sub`
-// counts its quads over the whole tile.
+// counts its quads over the whole tile. Where rows are sums over several matrices, a tile has the
+// quads of one after those of another, and what is said of columns is so of each.
 template <class S>
 struct GemvShape {
   using W = Matrix<S>;
@@ -29,14 +30,17 @@ struct GemvShape {
   static constexpr int kQuads = ceil_div(S::kColumns, kQuadColumns);
   static constexpr int kLastQuadBlocks = kBlocks - (kQuads - 1) * kQuadBlocks;
   static constexpr int kChunkQuads = kChunkBytes<S> / W::kQuadBytes;
-  static constexpr int kChunks = ceil_div(kQuads, kChunkQuads);
+  static constexpr int kMatrixChunks = ceil_div(kQuads, kChunkQuads);
+  static constexpr int kChunks = kSummed<S> * kMatrixChunks;
   static constexpr int kGroups = kConsumerWarps / S::kWarps;  // tiles worked on at once
   static constexpr int kChunkSubs = ceil_div(kChunkQuads, S::kWarps);
-  static constexpr int kLastChunkQuads = kQuads - (kChunks - 1) * kChunkQuads;
-  static constexpr int kSubs = (kChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
+  static constexpr int kLastChunkQuads = kQuads - (kMatrixChunks - 1) * kChunkQuads;
+  static constexpr int kMatrixSubs =
+      (kMatrixChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
+  static constexpr int kSubs = kSummed<S> * kMatrixSubs;
   static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
-  static constexpr int kSlabs = ceil_div(kChunks, kSlabChunks<S>);
-  static constexpr int kSlabSubs = kSlabs > 1 ? kSlabChunks<S> * kChunkSubs : kSubs;
+  static constexpr int kSlabs = ceil_div(kMatrixChunks, kSlabChunks<S>);
+  static constexpr int kSlabSubs = kSlabs > 1 ? kSlabChunks<S> * kChunkSubs : kMatrixSubs;
   // Quads whose products a warp begins before it adds any, and those that it holds in registers. A
   // batch ends at most two chunks: the first is released when the second ends.
   static constexpr int kMost = Fragments<W>::kBatch < kSubs ? Fragments<W>::kBatch : kSubs;
@@ -53,12 +57,16 @@ struct GemvShape {
   // barrier. The groups' tiles are side by side in the ring: if all that lies before the last chunk
   // that the last group takes does not fit, that group waits for slots which a group at the barrier
   // holds, and neither moves. Then weights are taken after the barrier.
-  static constexpr int kFirstChunks = ((kSubs < kDepth ? kSubs : kDepth) - 1) / kChunkSubs + 1;
+  static constexpr int kLastFirst = (kSubs < kDepth ? kSubs : kDepth) - 1;  // sub
+  static constexpr int kFirstChunks = kLastFirst / kMatrixSubs * kMatrixChunks +
+                                      kLastFirst % kMatrixSubs / kChunkSubs + 1;
   static constexpr bool kAhead = (kGroups - 1) * kChunks + kFirstChunks <= int(kRingSlots);
   static_assert(kChunkQuads > 0, "a slot holds a quad");
   static_assert(kConsumerWarps % S::kWarps == 0, "warps per tile divide the consumer warps");
   static_assert(kSubs <= 32, "a warp keeps one bit for each of its quads");
-  static_assert(kTilesPerFlush % kGroups == 0, "a flush group is whole rounds of tiles");
+  static_assert(kTilesAtOnce<S> > 0 && kTilesAtOnce<S> % kGroups == 0,
+                "a flush group is whole rounds of tiles");
+  static_assert(kSummed<S> == 1 || kBatch == 1 && kGroups == 1, "a batch is of one matrix");
   // A full barrier distinguishes a phase only from the next one. Chunks older than the window have
   // landed; bulk copies within it may land out of order.
   static_assert(kGroups == 1 || (kGroups - 1) * kChunks + 1 + (AMK_BULK_COPY ? int(kWindow) : 0) <=
@@ -93,8 +101,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   u32 slot = c.slot, phase = c.phase;
   if constexpr (Shape::kGroups > 1) advance_slot(slot, phase, group * Shape::kChunks);
 
-  // Quad of a sub, or one past the last if this warp has none there.
+  // Quad of a sub in its matrix, or one past the last if this warp has none there.
   auto quad_of = [&](int sub) {
+    sub %= Shape::kMatrixSubs;
     const int in_chunk = sub % Shape::kChunkSubs * S::kWarps + member;
     const int quad = sub / Shape::kChunkSubs * Shape::kChunkQuads + in_chunk;
     return in_chunk < Shape::kChunkQuads ? quad : Shape::kQuads;
@@ -111,7 +120,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   };
 
   auto load = [&](typename F::Weights& w, int sub) {
-    const int in_chunk = sub % Shape::kChunkSubs * S::kWarps + member;
+    const int in_chunk = sub % Shape::kMatrixSubs % Shape::kChunkSubs * S::kWarps + member;
     const bool cut =
         Shape::kLastQuadBlocks < Shape::kQuadBlocks && quad_of(sub) == Shape::kQuads - 1;
     F::load(w, c.ring + slot * kSlotBytes + in_chunk * Shape::W::kQuadBytes, c.lane,
@@ -124,9 +133,11 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     advance_slot(slot, phase);
   };
   auto take = [&](typename F::Weights& w, int sub) {
-    if (sub % Shape::kChunkSubs == 0) wait_full(c, slot, phase);
+    const int in_chunk = sub % Shape::kMatrixSubs % Shape::kChunkSubs;
+    if (in_chunk == 0) wait_full(c, slot, phase);
     if (has(sub)) load(w, sub);
-    if (sub % Shape::kChunkSubs == Shape::kChunkSubs - 1 || sub == kSubs - 1) leave();
+    if (in_chunk == Shape::kChunkSubs - 1 || sub % Shape::kMatrixSubs == Shape::kMatrixSubs - 1)
+      leave();
   };
 
   // Over the tiles of the other groups.
@@ -144,7 +155,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     give_back();
   };
   const bool works = group < tiles;
-  if (Shape::kAhead && works) {
+  // Weights of experts come after their router's choice; the vector has been there before it.
+  constexpr bool kTakesFirst = Shape::kAhead && kSelected<S> == 1;
+  if (kTakesFirst && works) {
     begin_tile();
     lap(c, Did::kCompute);
   }
@@ -179,10 +192,10 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     // for most shapes, -1 for a sub without columns.
     const int first = member * kQuadColumns + column0;
     auto further = [&](int i) {
-      const int in_chunk = i % Shape::kChunkSubs * S::kWarps;
-      const int columns = (i / Shape::kChunkSubs * Shape::kChunkQuads + in_chunk) * kQuadColumns;
+      const int sub = i % Shape::kMatrixSubs, in_chunk = sub % Shape::kChunkSubs * S::kWarps;
+      const int columns = (sub / Shape::kChunkSubs * Shape::kChunkQuads + in_chunk) * kQuadColumns;
       const bool inside = S::kColumns % kQuadColumns == 0 || first + columns < S::kColumns;
-      return has(i) && inside ? columns : -1;
+      return has(i) && inside ? i / Shape::kMatrixSubs * S::kColumns + columns : -1;
     };
     if constexpr (Reader::kResidual) {
 #pragma unroll
@@ -224,7 +237,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     }
   }
   warp_sync();
-  if (!Shape::kAhead && works) begin_tile();
+  if (!kTakesFirst && works) begin_tile();
   // What is multiplied. Where v is kept, it belongs to the batch in w.
   typename F::Vector v[Shape::kKept ? kBatch : kSubs];
   u8* kept = nullptr;
@@ -261,14 +274,22 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   };
 
 #pragma unroll 1
-  for (int first = 0; first < tiles; first += kTilesPerFlush) {
-    const int in_flush = min(kTilesPerFlush, tiles - first);
+  for (int first = 0; first < tiles; first += kTilesAtOnce<S>) {
+    const int in_flush = min(kTilesAtOnce<S>, tiles - first);
 #pragma unroll 1
     for (int i = group; i < in_flush; i += Shape::kGroups) {
       const bool more =
           first + i + Shape::kGroups < tiles && (Shape::kAhead || i + Shape::kGroups < in_flush);
       typename F::Sum sum;
       float slabs = 0;  // sums of all rows before this slab, in whole rows
+      auto keep = [&](int tile) {
+        if constexpr (Shape::kSlabs > 1) {
+          slabs += sum_of_quarters(F::total(sum, c.lane));
+          keep_row(c, member, tile, slabs);
+        } else {
+          keep_partial(c, member, tile, F::total(sum, c.lane));
+        }
+      };
       if constexpr (Shape::kKept) {
 #pragma unroll 1
         for (int batch = 0; batch < kSubs; batch += kBatch) {
@@ -312,18 +333,19 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
             if (batch + b < kSubs && has(batch + b)) F::add(sum, products[b], c.lane);
           }
           give_back();
-          if (Shape::kSlabs > 1 && (batch + 1) % Shape::kSlabSubs == 0 && batch + 1 < kSubs) {
+          const int after = batch % Shape::kMatrixSubs + 1;
+          if (Shape::kSlabs > 1 && after % Shape::kSlabSubs == 0 && after < Shape::kMatrixSubs) {
             slabs += sum_of_quarters(F::total(sum, c.lane));
             sum = {};
           }
+          if (kSummed<S> > 1 && after == Shape::kMatrixSubs && batch < kSubs) {
+            keep(i * kSummed<S> + batch / Shape::kMatrixSubs);
+            sum = {};
+            slabs = 0;
+          }
         }
       }
-      if constexpr (Shape::kSlabs > 1) {
-        slabs += sum_of_quarters(F::total(sum, c.lane));
-        keep_row(c, member, i, slabs);
-      } else {
-        keep_partial(c, member, i, F::total(sum, c.lane));
-      }
+      if constexpr (kSummed<S> == 1) keep(i);
       if constexpr (Reader::kNorm) {
         // After the first tile, not before it: off the critical path.
         if (first + i == 0) {
@@ -339,7 +361,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     }
     flush_tiles<S>(c, in, mine, first, in_flush, finish);
     if constexpr (!Shape::kAhead) {
-      if (first + kTilesPerFlush + group < tiles) {
+      if (first + kTilesAtOnce<S> + group < tiles) {
         next_tile();
         begin_tile();
         recall(0);

@@ -24,7 +24,8 @@ enum class Wait : u32 {
   kRingFull = 2,
   kRingEmpty = 3,
   kStep = 4,
-  kLayer = 5
+  kLayer = 5,
+  kChoice = 6
 };
 
 constexpr int kMaxSequences = 8;
@@ -81,7 +82,8 @@ struct Launch {
   u8* exchange;        // exchange pages, kExchangeBytes, zero before the first launch
   float* logits;       // [tokens of the pass][vocab] of each step, or null
   union {
-    float* trace;      // [steps][kExchangesPerStep][kTraceStride], only in amk_trace
+    float* trace;      // [steps][kExchangesPerStep][kTraceStride], in amk_trace. Or null;
+                       // amk_decode leaves there what it publishes exactly
     u8* profile;       // where spans are recorded (profile.cuh), only in amk_profile
   };
   const int* forced;   // [steps] token to decode at each step, or -1: the token before; or null

@@ -29,6 +29,11 @@
 #define AMK_LONG_STREAM 0
 #endif
 
+// A project whose layers have experts declares it: what a router chooses is in the scratch.
+#ifndef AMK_EXPERTS
+#define AMK_EXPERTS 0
+#endif
+
 // Prompts are multiplied by wgmma where the architecture has it.
 #ifndef AMK_WGMMA
 #define AMK_WGMMA 0

@@ -11,7 +11,7 @@ namespace amk {
 #if AMK_BULK_COPY
 template <class C>
 struct Prefetcher {
-  static constexpr bool kWaits = C::kWaits;
+  static constexpr bool kWaits = C::kWaits, kSelects = false;
   C& c;
   u32 index = 0;       // chunks walked over
   long long last = 0;  // clock of the last request
@@ -30,6 +30,8 @@ struct Prefetcher {
 #endif
     stopped = last == kStopped;
   }
+  // chunks whose bytes depend on values of the step
+  __device__ __forceinline__ void skip(u32 chunks) { index += chunks; }
   // a prefetch reads no bytes: L2 is where stores of other SMs arrive
   __device__ void wait_step(u32) {}
   __device__ void flush() {}

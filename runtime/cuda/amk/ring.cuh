@@ -123,6 +123,29 @@ __device__ __noinline__ bool wait_empty_long(u32 slot, u32 phase) {
   return true;
 }
 
+#if AMK_EXPERTS
+// Waits until this SM's router has chosen for layer `layers` - 1, counted over the steps of the
+// launch. Returns false if the launch ends before it. Out of line, as wait_empty_long is.
+__device__ __noinline__ bool choice_made(u32 layers) {
+  Scratch& shared = block_scratch();
+  Waiter waiter;
+  Spin spin;
+  while (!all_lanes(int(load_shared_acquire(&shared.choices) - layers) >= 0)) {
+    if (any_lane(load_shared_acquire(&shared.stop) ||
+                 spin.cancelled(waiter, Wait::kChoice, layers, 0)))
+      break;
+  }
+  return all_lanes(int(load_shared_acquire(&shared.choices) - layers) >= 0 &&
+                   !load_shared_acquire(&shared.aborted));
+}
+
+// The expert that stands in for one that a router chooses where nobody waits for it: other ones in
+// other layers and steps, and no expert twice.
+__device__ __forceinline__ int made_up_expert(u32 layers, int rank) {
+  return int((layers * 2654435761u >> 8) + u32(rank)) % kExperts;
+}
+#endif
+
 // Copies a warp's bytes from `at` on in rounds of kAtOnce loads per lane, limited by registers.
 // `at` is the lane's own; less than a round is left over.
 template <u32 kAtOnce>
@@ -141,7 +164,7 @@ __device__ __forceinline__ void load_and_store(u8* to, const u8* from, u32 bytes
 // Fills slots in order. With bulk copies one lane runs it; otherwise the whole warp does.
 template <class C>
 struct Producer {
-  static constexpr bool kWaits = C::kWaits;
+  static constexpr bool kWaits = C::kWaits, kSelects = true;
   C& c;
   u32 slot = 0;
   u32 phase = 1;       // of the empty barrier: the first pass over the ring finds every slot free
@@ -235,6 +258,22 @@ struct Producer {
     let_prefetch(false);
     acquired = step;
   }
+
+#if AMK_EXPERTS
+  // Call before copying what the router of layer `layers` - 1 has chosen.
+  __device__ __forceinline__ void wait_choice(u32 layers) {
+    if (!kWaits || stopped) return;
+    flush();
+    const u32 begin = wait_begins(c);
+    stopped = !choice_made(layers);
+    wait_ends(c, Did::kStepWait, begin);
+  }
+  // The expert of a rank; call after wait_choice.
+  __device__ __forceinline__ int expert(u32 layers, int rank) const {
+    if (!kWaits || stopped) return made_up_expert(layers, rank);
+    return c.shared.experts[0][rank];
+  }
+#endif
 
  private:
   __device__ __forceinline__ void wait_empty() {

@@ -43,6 +43,21 @@ constexpr int kSplitK = 1;
 template <class S>
 constexpr int kSplitK<S, decltype(void(S::kSplitK))> = S::kSplitK;
 
+// Of a product with matrices of experts that the router has chosen: of how many of them its rows
+// are, one after another, or how many a row is the sum of products with. One matrix: 1.
+template <class S, class = void>
+constexpr int kSelected = 1;
+template <class S>
+constexpr int kSelected<S, decltype(void(S::kSelected))> = S::kSelected;
+template <class S, class = void>
+constexpr int kSummed = 1;
+template <class S>
+constexpr int kSummed<S, decltype(void(S::kSummed))> = S::kSummed;
+
+// Tiles of rows that a flush takes: it has the sums of a tile for each matrix.
+template <class S>
+constexpr int kTilesAtOnce = kTilesPerFlush / kSummed<S>;
+
 // [vocab] uses of an id in the output; 0: only in the prompt; -1: neither
 template <class S>
 __device__ __forceinline__ int part_of(int first) {
@@ -149,9 +164,9 @@ struct Row {
   __device__ __forceinline__ int residual() const { return token * kResidualRows + local; }
 };
 
-// The sum of a thread over the partial sums of a tile's row: those of all warps, in order.
+// The sum of a thread over the partial sums of a row of one matrix: those of all warps, in order.
 template <class S, class C>
-__device__ __forceinline__ float row_sum(C& c, int row, int token) {
+__device__ __forceinline__ float sum_of_warps(C& c, int row, int token) {
   float sum = 0;
 #pragma unroll
   for (int w = 0; w < S::kWarps; ++w) {
@@ -165,6 +180,17 @@ __device__ __forceinline__ float row_sum(C& c, int row, int token) {
       sum += warp[row];
     }
   }
+  return sum;
+}
+
+// The same of a row of a tile, which may be the sum over several matrices, in their order.
+template <class S, class C>
+__device__ __forceinline__ float row_sum(C& c, int row, int token) {
+  if constexpr (kSummed<S> == 1) return sum_of_warps<S>(c, row, token);
+  const int first = row / kTileRows * kSummed<S> * kTileRows + row % kTileRows;
+  float sum = sum_of_warps<S>(c, first, token);
+#pragma unroll
+  for (int i = 1; i < kSummed<S>; ++i) sum += sum_of_warps<S>(c, first + i * kTileRows, token);
   return sum;
 }
 

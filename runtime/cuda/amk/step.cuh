@@ -181,6 +181,9 @@ __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
     }
     init_waits(launch, s);
     s.acquired_step = s.stop = s.issued = s.prefetches = 0;
+#if AMK_EXPERTS
+    s.choices = 0;
+#endif
   }
   block_sync();
 }

@@ -20,6 +20,15 @@ struct Segment {
   int last;
   int chunk;
   int slab;  // bytes of a piece that are copied for all pieces of a flush before the rest
+#if AMK_EXPERTS
+  // Of weights of experts: each piece is tile `tile` of the expert of rank `rank`, and `source` is
+  // where those of expert 0 begin. The tiles of an expert follow one another, or the ranks of a
+  // tile.
+  u32 layers = 0;  // that the launch has begun; 0: the weights are of no experts
+  int rank, tile;
+  int ranks, tiles;  // how many follow one another; the other is 0
+  size_t expert;     // bytes of one
+#endif
 };
 
 // Iterates over the stages of a walk. The body of the loop has one line per stage and runs once per
@@ -40,6 +49,9 @@ struct Turns {
     seen = 0;
     more = rows = false;
     next.pieces = 0;
+#if AMK_EXPERTS
+    next.layers = 0;
+#endif
     return true;
   }
   __device__ __forceinline__ bool now() { return seen++ == turn; }
@@ -62,6 +74,28 @@ struct Turns {
             kChunkBytes<S>,
             kSlabChunks<S> * kChunkBytes<S>};
   }
+
+#if AMK_EXPERTS
+  // Weights of the experts that are chosen, of the tiles of S that this SM owns in a layer.
+  template <class S, class C>
+  __device__ __forceinline__ void experts(C& c, const u8* first, int layer, int step) {
+    if (!now()) return;
+    fills_for<S>(c, layer);
+    using W = Matrix<S>;
+    constexpr int kTileBytes = tile_bytes<W>(S::kColumns);
+    constexpr int kTiles = S::kRows / kSelected<S> / kTileRows;  // of an expert
+    static_assert(S::kRows % (kSelected<S> * kTileRows) == 0, "no tile is of two experts");
+    const Tiles mine = tiles_of<S>(c.sm, layer);
+    next = {first, mine.count() * kSummed<S>, 0, kTileBytes, kTileBytes, kTileBytes,
+            kChunkBytes<S>, kSlabChunks<S> * kChunkBytes<S>};
+    next.layers = u32(step) * kLayers + u32(layer) + 1;
+    next.rank = kSummed<S> > 1 ? 0 : mine.begin / kTiles;
+    next.tile = kSummed<S> > 1 ? mine.begin : mine.begin % kTiles;
+    next.ranks = kSummed<S> > 1 ? kSummed<S> : 0;
+    next.tiles = kSummed<S> > 1 ? 0 : kTiles;
+    next.expert = size_t(kTiles) * kTileBytes;
+  }
+#endif
 
   // The visible cache rows below the position, of a unit of S that this SM owns in a layer. With
   // several sequences each has its own position. `cache` is the layer's number in the cache arena,
@@ -103,6 +137,12 @@ struct Turns {
   __device__ __forceinline__ void copy(Sink& p, int step) {
     fills_in(p.c, step);
     if (rows) p.wait_step(step);
+#if AMK_EXPERTS
+    if (next.layers > 0 && next.pieces > 0) {
+      chosen(p);
+      next.pieces = 0;
+    }
+#endif
     if constexpr (kTokens > 1) {
 #pragma unroll 1
       for (int i = 0; i < next.pieces; i += kTilesPerFlush) {
@@ -119,6 +159,29 @@ struct Turns {
   }
 
  private:
+#if AMK_EXPERTS
+  // Copies the pieces of experts. Which bytes they are is known when the SM's router has chosen.
+  template <class Sink>
+  __device__ __forceinline__ void chosen(Sink& p) {
+    if constexpr (!Sink::kSelects) {
+      p.skip(u32(next.pieces * ceil_div(next.bytes, next.chunk)));
+    } else {
+      p.wait_choice(next.layers);
+#pragma unroll 1
+      for (int i = 0; i < next.pieces; ++i) {
+        const u8* source = next.source + p.expert(next.layers, next.rank) * next.expert +
+                           next.tile * size_t(next.stride);
+#pragma unroll 1
+        for (int at = 0; at < next.bytes; at += next.chunk)
+          p.copy(source + at, min(next.chunk, next.bytes - at));
+        if (++(next.ranks > 0 ? next.rank : next.tile) != max(next.ranks, next.tiles)) continue;
+        if (next.ranks > 0) next.rank = 0, ++next.tile;
+        else next.tile = 0, ++next.rank;
+      }
+    }
+  }
+#endif
+
   // Copies, of pieces `begin` to `end`, what is between two of their bytes.
   template <class Sink>
   __device__ __forceinline__ void pieces(Sink& p, int begin, int end, int from, int to) {

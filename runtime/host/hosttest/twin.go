@@ -52,9 +52,9 @@ func (w *Twin) Close() error {
 }
 
 // Step implements [host.Reference].
-func (w *Twin) Step(token, position int) ([]float32, error) {
+func (w *Twin) Step(token, position int, given []host.StageVector) ([]float32, []host.StageVector, error) {
 	_, logits, err := w.step(token, position)
-	return logits, err
+	return logits, given, err
 }
 
 // Follow implements [host.Reference].

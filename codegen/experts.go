@@ -1,0 +1,67 @@
+package codegen
+
+import (
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/ir/format"
+	"amkc/kernel"
+)
+
+// checkExperts refuses a product with matrices of experts that its body has no form for: the flush has room for the
+// sums of a tile with each matrix, and these are elements as they are.
+func (b *builder) checkExperts(s *ir.Stage, k *kernel.Stage, f format.Format, warps int) error {
+	_, quantised := f.(format.Quantised)
+	switch {
+	case kernel.ProductOf(s.Ops).Code != ir.SELECTED:
+		return nil
+	case k.Selected == 1 && k.Summed == 1:
+		return diag.Errorf(codeStage, "stage "+s.Name, "multiplies by one expert alone; the kernel chooses two for a "+
+			"token, or more")
+	case b.pass.NumTokens() > 1:
+		return diag.Errorf(codeStage, "stage "+s.Name, "multiplies %d tokens by experts of their own; the kernel has "+
+			"experts in passes of one token", b.pass.NumTokens())
+	case quantised:
+		return diag.Errorf(codeStage, "stage "+s.Name, "multiplies by experts in a format with scales; the kernel has "+
+			"them in 16 or 32 bits")
+	case k.Summed > kernel.FlushTiles || k.Summed > 1 && warps != kernel.Warps:
+		return diag.Errorf(codeLimit, "stage "+s.Name, "adds up products with %d matrices, %d warps each; want at "+
+			"most %d, and all %d warps", k.Summed, warps, kernel.FlushTiles, kernel.Warps)
+	case b.usesMMA() && k.Columns%4 != 0:
+		return diag.Errorf(codeLimit, "stage "+s.Name, "experts of %d columns; want a multiple of 4", k.Columns)
+	}
+	return nil
+}
+
+// chosen holds what a stage takes of a choice, of the experts or of their weights, to what the router of its SM has
+// left last: the kernel has one place for it.
+func (h *waitOrder) chosen(s *ir.Stage, kind *kernel.Body, at site, index int) error {
+	var k kernel.Stage
+	kind.Read(&k, s.Ops)
+	if kind != kernel.Route && k.Ids == "" && k.Shares == "" {
+		return nil
+	}
+	for _, of := range []struct {
+		name  string
+		dtype ir.DType
+		last  *string
+	}{{k.Ids, ir.I32, &h.ids}, {k.Shares, ir.F32, &h.shares}} {
+		if of.name == "" {
+			continue
+		}
+		buf, name := h.b.buffer(of.name, at), of.name
+		if resolved, err := ir.Resolve(name, index); err == nil {
+			name = resolved
+		}
+		switch {
+		case buf == nil || buf.Space != ir.SMEM || buf.DType != of.dtype || len(buf.Shape) != 2:
+			return diag.Errorf(codeStructure, "stage "+s.Name, "has %s for what a router chooses; want one row of %s "+
+				"in SMEM for each SM", of.name, of.dtype)
+		case kind == kernel.Route:
+			*of.last = name
+		case *of.last != name:
+			return diag.Errorf(codeStructure, "stage "+s.Name, "takes %s, and the router before it has left %s; want "+
+				"that, for an SM keeps the last choice alone", name, counterName(*of.last))
+		}
+	}
+	return nil
+}

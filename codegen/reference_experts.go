@@ -1,0 +1,108 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/transform"
+)
+
+// What layers with experts are as plain kernels. A router leaves two vectors: which experts it has chosen, and how they
+// are weighed.
+
+// idsOf is the vector of the experts that a router has chosen, as C++.
+func (r *referenceWriter) idsOf(route string, k int) string { return r.member(route+"_ids", "int", k) }
+
+func (r *referenceWriter) route(n *ir.GraphNode, scores value) error {
+	if err := r.rounds(n, false, scores); err != nil {
+		return err
+	}
+	k := n.Shape[0]
+	out := value{at: r.member(n.Name, "float", k)}
+	r.value[n.Name] = out
+	ofChosen, renormalise := n.IntOr("chosen_first", 0) != 0, n.IntOr("renormalise", 0) != 0
+	function := fmt.Sprintf("route<%t, %t>", ofChosen, renormalise && !ofChosen)
+	return r.launch(launch{name: n.Name, blocks: "1", lines: calls(function, out.at, r.idsOf(n.Name, k), itoa(k),
+		scores.at, itoa(r.facts().Experts))})
+}
+
+func (r *referenceWriter) expertsUp(n *ir.GraphNode, x value) error {
+	matrices, err := r.experts(n)
+	if err = firstOf(err, r.rounds(&ir.GraphNode{Name: n.Name, Op: "linear"}, true, x)); err != nil {
+		return err
+	}
+	if n.FloatOr("cap", 0) > 0 || len(n.Weights) > 1 {
+		return r.refuse(n, "has biases or bounds its gate; want an operation that reference.cuh has")
+	}
+	f, size := r.facts(), n.Shape[0]
+	out := value{at: r.member(n.Name, "Bits", size), rounded: true}
+	r.value[n.Name] = out
+	scale := "nullptr"
+	if x.scale != "" {
+		scale = "&" + x.scale
+	}
+	route := n.Inputs[1]
+	return r.launch(launch{name: n.Name, blocks: fmt.Sprintf("blocks_for_rows(%d)", size),
+		lines: calls("experts_up", out.at, itoa(size), itoa(f.Intermediate), matrices, itoa(r.g.Model.Hidden), x.at,
+			scale, r.idsOf(route, f.PerToken), r.value[route].at),
+		stage: n.Name, result: strings.TrimPrefix(out.at, "v."), size: size, bytes: "Element::kBytes"})
+}
+
+func (r *referenceWriter) expertsDown(n *ir.GraphNode, x value) error {
+	matrices, err := r.experts(n)
+	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
+		return err
+	}
+	if len(n.Weights) > 1 {
+		return r.refuse(n, "has biases; want an operation that reference.cuh has")
+	}
+	f, rows := r.facts(), n.Shape[0]
+	out := r.output(n)
+	return r.launch(launch{name: n.Name, blocks: fmt.Sprintf("blocks_for_rows(%d)", rows),
+		lines: calls("experts_down", out.at, itoa(rows), itoa(f.PerToken), matrices, itoa(f.Intermediate), x.at,
+			r.idsOf(n.Inputs[1], f.PerToken))})
+}
+
+// experts is C++ for the matrices of all experts of a node: one after another, and in each the rows as the node has
+// them, those of two tensors in turn where it takes them so.
+func (r *referenceWriter) experts(n *ir.GraphNode) (string, error) {
+	w := &n.Weights[0]
+	if len(w.Shape) != 3 {
+		return "", r.refuse(n, "takes a weight %v; want matrices of experts", w.Shape)
+	}
+	tensors, layers := w.Tensors(), r.inLayers()
+	places := make([]supply, len(layers))
+	next := 0 // the first row of what follows
+	for i := range tensors {
+		t := &tensors[i]
+		rows, chain, want := elementsOf(t.Shape[:len(t.Shape)-1]), t.Chain, supply{first: next, step: 1}
+		switch last := len(chain) - 1; {
+		case last >= 0 && chain[last].Kind == transform.Even: // those of the next tensor lie between them
+			chain, want.step = chain[:last], 2
+		case last >= 0 && chain[last].Kind == transform.Odd:
+			chain, want.first, want.step = chain[:last], next+1, 2
+			next += 2 * rows
+		default:
+			next += rows
+		}
+		for k, layer := range layers {
+			key, err := ir.ResolveKey(t.Key, layer)
+			if err != nil {
+				return "", r.refuse(n, "has the weight %s; want a key with {i} for the layer", t.Key)
+			}
+			s, known, _ := r.held(key, chain)
+			if i == 0 {
+				places[k] = s
+			}
+			b := &r.p.Buffers[s.Declared]
+			if !known || s.first != want.first || s.step != want.step || s.Declared != places[k].Declared ||
+				s.K != places[k].K || !slices.Equal(b.Shape, w.Shape) || b.Layout.Kind != ir.Tile8x32 {
+				return "", r.refuse(n, "needs %s from row %d on, one of %d rows, in tiles of one buffer of shape %v",
+					key, want.first, want.step, w.Shape)
+			}
+		}
+	}
+	return "{" + r.address(n, 0, tensors[0].Key, places) + "}", nil
+}

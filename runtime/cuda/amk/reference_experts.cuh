@@ -1,0 +1,81 @@
+// The plain kernels of layers with experts. Their matrices lie one after another in one buffer,
+// each as any matrix is packed. Must not include the headers of the megakernel's stages.
+#pragma once
+
+#include "reference_values.cuh"
+#include "reference_weights.cuh"
+
+namespace amk {
+
+// Whether a score comes before another one: the larger one does, of equal ones that with the lower
+// number, and after all others what is not a number.
+__device__ inline bool comes_before(const float* scores, int i, int j) {
+  const float a = scores[i], b = scores[j];
+  if (a == a && b == b && a != b) return a > b;
+  if ((a == a) != (b == b)) return a == a;
+  return i < j;
+}
+
+// Chooses k of n experts by their scores, the first one first, and weighs them: by a softmax over
+// the scores of those, or over all; then, perhaps, so that their weights add up to 1. One thread.
+template <bool kOfChosen, bool kRenormalised>
+__device__ inline void route(float* shares, int* ids, int k, const float* scores, int n) {
+  if (grid_index() > 0) return;
+  for (int i = 0; i < k; ++i) {
+    ids[i] = -1;
+    for (int e = 0; e < n; ++e) {
+      const bool after = i == 0 || comes_before(scores, ids[i - 1], e);
+      if (after && (ids[i] < 0 || comes_before(scores, e, ids[i]))) ids[i] = e;
+    }
+  }
+  const float largest = scores[ids[0]];
+  float all = 0, chosen = 0;
+  for (int e = 0; e < n; ++e) all += expf(scores[e] - largest);
+  for (int i = 0; i < k; ++i) chosen += expf(scores[ids[i]] - largest);
+  if (kOfChosen) all = chosen;
+  for (int i = 0; i < k; ++i) shares[i] = expf(scores[ids[i]] - largest) / all;
+  if (kRenormalised) {
+    float sum = 0;
+    for (int i = 0; i < k; ++i) sum += shares[i];
+    for (int i = 0; i < k; ++i) shares[i] /= sum;
+  }
+}
+
+// Row of the matrix of an expert, times x; known to the whole warp.
+__device__ inline float row_of_expert(Packed matrices, int columns, int row, const Bits* x) {
+  float sum = 0;
+  for (int column = thread_index() % 32; column < columns; column += 32)
+    sum += weight_at(matrices, columns, row, column) * at(x, column);
+  return warp_sum(sum);
+}
+
+// The middle of the chosen experts, one after another, rounded, of `wide` elements each: silu(gate)
+// * up, times the expert's weight. An expert has 2 * wide rows, those of gate and up in turn. A
+// warp for each element.
+__device__ inline void experts_up(Bits* out, int n, int wide, Packed matrices, int columns,
+                                  const Bits* x, const float* scale, const int* ids,
+                                  const float* shares) {
+  const int element = grid_index() / 32;
+  if (element >= n) return;
+  const int rank = element / wide;
+  const int row = (ids[rank] * wide + element % wide) * 2;
+  const float factor = scale ? *scale : 1;
+  const float gate = row_of_expert(matrices, columns, row, x) * factor;
+  const float up = row_of_expert(matrices, columns, row + 1, x) * factor;
+  if (thread_index() % 32 == 0)
+    put(out, element, gate / (1.0f + expf(-gate)) * up * shares[rank]);
+}
+
+// The sum of what k chosen experts make of their vectors, in order, of `rows` rows. A warp each.
+template <class Out>
+__device__ inline void experts_down(Out* out, int rows, int k, Packed matrices, int columns,
+                                    const Bits* x, const int* ids) {
+  const int row = grid_index() / 32;
+  if (row >= rows) return;
+  float sum = 0;
+  for (int rank = 0; rank < k; ++rank)
+    sum += row_of_expert(matrices, columns, ids[rank] * rows + row, x + rank * columns);
+  if (thread_index() % 32 == 0) put(out, row, sum);
+}
+
+}  // namespace amk
