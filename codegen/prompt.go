@@ -46,7 +46,11 @@ func (b *builder) promptTokens() int {
 		return 0
 	}
 	shared := knobs.BlockBytes(&b.p.Config, b.p.Target) / 256 * 256 // kPromptSharedBytes
-	ring := shared - promptScratch - aligned(8*promptMatrices(m)) - promptResultBytes
+	ring := shared - promptScratch - aligned(8*promptMatrices(m))
+	if ring < m.Most(func(f *ir.LayerFacts) int { return promptAttention(f, m.Cache) }) {
+		return 0
+	}
+	ring -= promptResultBytes
 	if b.d.WGMMA() {
 		ring -= wideResultBytes
 	}
@@ -56,6 +60,16 @@ func (b *builder) promptTokens() int {
 		}
 	}
 	return tokens
+}
+
+// promptAttention is the shared memory that attention of a prompt needs at least: values of the splits that the columns
+// of a block have joined, and two blocks of the cache (prompt_cache.cuh).
+func promptAttention(f *ir.LayerFacts, cache ir.DType) int {
+	padded, columns := (f.HeadDim+15)/16*16, 16*kernel.Warps
+	if padded > 128 {
+		columns /= 2
+	}
+	return 4*columns*padded + 2*f.State().Block(cache)
 }
 
 // WGMMA reports whether the architecture has wgmma, which later architectures do not have.
