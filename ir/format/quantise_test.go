@@ -108,7 +108,7 @@ func TestErrorsOfFormats(t *testing.T) {
 		"I4 g64 zeros": 8.75, "I4 g128 zeros": 9.55, "I8 g32": 0.52, "I8 g64": 0.58, "I8 g128": 0.64,
 		"I8 g32 zeros": 0.465,
 		"I8 g64 zeros": 0.53, "I8 g128 zeros": 0.59, "F8E4M3 g128": 2.6} {
-		for _, b := range quantisedFormats() {
+		for _, b := range chosenFormats() {
 			of := fmt.Sprintf("%s g%d", b.dtype, b.group)
 			if b.zeros {
 				of += " zeros"
