@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs a published checkpoint, SmolLM2-135M-Instruct as a GGUF file in Q4_1, on the reference VM in float32: the tokens of
-a conversation, and the 32 that follow it, are those that transformers has. Called by `make stored-tokens`, which
+"""Runs a published checkpoint, SmolLM2-135M-Instruct as a GGUF file in Q4_1, on the reference VM in float32: the tokens
+of a conversation, and the 32 that follow it, are those that transformers has. Called by `make stored-tokens`, which
 .ci/run does; `make real` compares with transformers itself.
 """
 
