@@ -248,7 +248,7 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded 
 constexpr int kUnitScratch = 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = 96;  // activations, without tensor cores
-constexpr int kScratchBytes = 18528;  // without residual and ring
+constexpr int kScratchBytes = 18656;  // without residual and ring
 constexpr int kMostChosen = 3;  // experts that a router chooses for a token, at most
 
 }  // namespace amk
