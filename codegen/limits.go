@@ -40,6 +40,13 @@ func (b *builder) checkKnobs() error {
 	return knobs.Check(&b.p.Config).Err()
 }
 
+// cut is how the columns of a stage, of a part if there are several, are cut.
+func (b *builder) cut(s *ir.Stage, f format.Format, columns int) *kernel.Cut {
+	c := &b.p.Config
+	return &kernel.Cut{Matrix: f, Columns: columns, Chunk: knobs.ChunkBytes.Of(c), Warps: knobs.Warps.Of(c, s.Role),
+		Chains: knobs.Chains.Of(c, s.Role)}
+}
+
 // checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps
 // the vector in shared memory and has no such bound. In a pass of several tokens a warp has a slab of them at a time.
 func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, summed, warps int) error {
@@ -49,7 +56,7 @@ func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, summed, warps
 	chunk, g := knobs.ChunkBytes.Of(&b.p.Config), f.Geometry()
 	perWarp := func(chunk, warps int) int { return summed * kernel.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
-	case b.pass.NumTokens() > 1 && kernel.Slabs(g, columns, chunk, warps) > 1 &&
+	case b.pass.NumTokens() > 1 && b.cut(s, f, columns).Slabs() > 1 &&
 		(warps < kernel.Warps || b.readings[s].held):
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are several slabs, and in a pass of several tokens all %d "+

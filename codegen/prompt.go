@@ -27,10 +27,8 @@ const (
 
 // A promptProduct is what the kernel for prompts needs to know of a matrix stage.
 type promptProduct struct {
-	columns int // of a part
-	parts   int // that the columns are cut into
-	warps   int // that share a tile in a step
-	matrix  format.Format
+	*kernel.Cut     // of a part of the columns, as a step multiplies it
+	parts       int // that the columns are cut into
 }
 
 // promptTokens is how many tokens the program's kernel for prompts takes at most; 0: there is none. It multiplies
@@ -55,7 +53,7 @@ func (b *builder) promptTokens() int {
 		ring -= wideResultBytes
 	}
 	for _, p := range b.products {
-		if s := b.promptShape(p); p.columns%4 != 0 || ring < promptStages*s.stageBytes() {
+		if s := p.shape(); p.Columns%4 != 0 || ring < promptStages*s.stageBytes() {
 			return 0
 		}
 	}
@@ -102,27 +100,22 @@ type promptShape struct {
 	stageParts int // that pass through shared memory together
 }
 
-func (b *builder) promptShape(p promptProduct) promptShape {
-	g, chunk := p.matrix.Geometry(), knobs.ChunkBytes.Of(&b.p.Config)
-	members := min(p.warps, (p.columns+format.QuadColumns-1)/format.QuadColumns) // warps that have a quad
-	subs := kernel.QuadsPerWarp(g, p.columns, chunk, p.warps)
+func (p promptProduct) shape() promptShape {
+	members := min(p.Warps, (p.Columns+format.QuadColumns-1)/format.QuadColumns) // warps that have a quad
 	const quarters = 4
-	if _, quantised := p.matrix.(format.Quantised); quantised {
+	if _, quantised := p.Matrix.(format.Quantised); quantised {
 		each := tokenTile*64 + tokenTile*8 // digits of 32 columns, and of each token a scale and a sum
-		if format.InHalves(p.matrix) {
+		if format.InHalves(p.Matrix) {
 			each += tokenTile * 8 // of each half
 		}
-		if !format.InFixedPoint(p.matrix) {
+		if !format.InFixedPoint(p.Matrix) {
 			each = tokenTile*64 + tokenTile*4 // halves, and a scale
 		}
-		return promptShape{parts: members * quarters * ((subs + partSubs - 1) / partSubs), partBytes: partSubs * each,
-			stageParts: 1}
+		return promptShape{parts: members * quarters * ((p.Quads() + partSubs - 1) / partSubs),
+			partBytes: partSubs * each, stageParts: 1}
 	}
-	slabs, slabSubs := kernel.Slabs(g, p.columns, chunk, p.warps), subs
-	if slabs > 1 {
-		slabSubs = kernel.SlabQuads(g, chunk, p.warps)
-	}
-	s := promptShape{parts: members * slabs * quarters, stageParts: 1,
+	slabSubs := p.SlabQuads()
+	s := promptShape{parts: members * p.Slabs() * quarters, stageParts: 1,
 		partBytes: tokenTile * slabSubs * format.QuadColumns / quarters * 2}
 	if slabSubs <= 2 {
 		s.stageParts = quarters / slabSubs
@@ -182,7 +175,7 @@ func (b *builder) promptBytes(tokens int) int {
 		}
 	}
 	for _, p := range b.products {
-		columns = max(columns, b.promptShape(p).columns()*p.parts)
+		columns = max(columns, p.shape().columns()*p.parts)
 	}
 	at := promptAlign // the counter of joins
 	angles := max(1, len(b.d.Rotations)) * tokens * m.Most(ir.HeadDimOf)

@@ -7,7 +7,6 @@ import (
 	"amkc/ir/diag"
 	"amkc/ir/format"
 	"amkc/kernel"
-	"amkc/knobs"
 )
 
 const flushRows = 8 * kernel.FlushTiles // that an SM finishes at once
@@ -17,10 +16,10 @@ const flushRows = 8 * kernel.FlushTiles // that an SM finishes at once
 // docs/memory-model.md). What reads rows of all SMs acts when all are published; a unit of attention reads those of
 // its head alone, and might write over the vector while another SM is still to read it. So nothing that attention makes
 // may be on a page of that vector.
-func (b *builder) checkReadAgain(s *ir.Stage, at site, f format.Format, columns, warps int) error {
+func (b *builder) checkReadAgain(s *ir.Stage, at site, f format.Format, columns int) error {
 	several := columns > kernel.PlainSlabColumns
 	if b.usesMMA() && columns%4 == 0 {
-		several = kernel.Slabs(f.Geometry(), columns, knobs.ChunkBytes.Of(&b.p.Config), warps) > 1
+		several = b.cut(s, f, columns).Slabs() > 1
 	}
 	most := 0
 	for layer := range b.p.Model.Layers {

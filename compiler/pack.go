@@ -48,7 +48,7 @@ func Pack(ctx context.Context, l *Scheduled, path string, report progress.Func) 
 	if err := l.Calibrate(ctx, report); err != nil {
 		return 0, "", err
 	}
-	w, err := checkpoint.NewWriter(path, specs, map[string]string{"format": "amkc packed 2"})
+	w, err := checkpoint.NewWriter(path, specs, map[string]string{"format": "amkc packed 3"})
 	if err != nil {
 		return 0, "", err
 	}
@@ -108,7 +108,7 @@ func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (weightDigest
 	}
 	h := sha256.New()
 	places, size := ir.WeightArena(l.Program)
-	fmt.Fprintf(h, "amkc packed 4\n%d\n", size)
+	fmt.Fprintf(h, "amkc packed 5\n%d\n", size)
 	for _, pl := range places {
 		b := &l.Program.Buffers[pl.Buffer]
 		fmt.Fprintf(h, "%s %d %v %v %v %v\n", pl.Name, pl.Offset, b.DType, b.Shape, b.Layout, b.Pieces)

@@ -23,12 +23,8 @@ type gemm struct {
 
 // gemm says how a matrix stage multiplies all tokens of the pass.
 func (r *reader) gemm(s *stage, f format.Format, columns int) gemm {
-	g, tokens := f.Geometry(), r.program.Pass.NumTokens()
-	out := gemm{sets: ceil(tokens, kernel.SetTokens), slabs: kernel.Slabs(g, columns, r.chunk, s.warps),
-		quads: kernel.QuadsPerWarp(g, columns, r.chunk, s.warps)}
-	if out.slabs > 1 {
-		out.quads = kernel.SlabQuads(g, r.chunk, s.warps)
-	}
+	p := r.multiplies(s, f, columns)
+	out := gemm{sets: ceil(r.program.Pass.NumTokens(), kernel.SetTokens), slabs: p.Slabs(), quads: p.SlabQuads()}
 	switch {
 	case format.InFixedPoint(f):
 		out.digits = 1

@@ -179,11 +179,9 @@ func (m *PromptModel) matrix(s *stage) promptMatrix {
 	}
 	out, g := promptMatrix{format: s.format}, s.format.Geometry()
 	quads, inChunk := ceil(columns, format.QuadColumns), kernel.ChunkQuads(g, r.chunk, s.warps)
-	members, slabs := min(s.warps, quads), kernel.Slabs(g, columns, r.chunk, s.warps)
-	out.quads = kernel.QuadsPerWarp(g, columns, r.chunk, s.warps)
-	if slabs > 1 {
-		out.quads = kernel.SlabQuads(g, r.chunk, s.warps)
-	}
+	p := r.multiplies(s, s.format, columns)
+	members, slabs := min(s.warps, quads), p.Slabs()
+	out.quads = p.SlabQuads()
 	if _, quantised := out.format.(format.Quantised); quantised { // parts of a few quads, over all columns
 		const partQuads = 4
 		slabs = ceil(out.quads*slabs, partQuads)

@@ -164,6 +164,12 @@ func (r *reader) warps(role string) int {
 	return min(kernel.Warps, max(1, knobs.Warps.Of(&r.program.Config, role)))
 }
 
+// multiplies is how a stage multiplies a matrix of n columns.
+func (r *reader) multiplies(s *stage, f format.Format, columns int) *kernel.Cut {
+	return &kernel.Cut{Matrix: f, Columns: columns, Chunk: r.chunk, Warps: s.warps,
+		Chains: knobs.Chains.Of(&r.program.Config, s.ir.Role)}
+}
+
 // task adds up what the ops of a stage read on a span.
 func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 	var t task

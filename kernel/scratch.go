@@ -71,10 +71,12 @@ func quadsOfChunk(g format.Geometry, chunk, warps int) int {
 // ChainBytes is the shared memory of a block for the sums of a quantised matrix from slab to slab, in a pass of n
 // tokens: four for each row of a tile and token, for all tiles that an SM finishes at once, as in gemm_digits.cuh. It
 // is 0 if all columns are one slab, and in a pass of one token, which has no slabs.
-func ChainBytes(g format.Geometry, d *ir.Dist, columns, chunk, warpsPerTile, tokens int) int {
-	if tokens == 1 || Slabs(g, columns, chunk, warpsPerTile) == 1 {
+func ChainBytes(f format.Quantised, d *ir.Dist, columns, chunk, warpsPerTile, tokens int) int {
+	p := Cut{f, columns, chunk, warpsPerTile, 1}
+	if tokens == 1 || p.Slabs() == 1 {
 		return 0
 	}
+	g := f.Geometry()
 	return Warps * tilesOfFlush(g, d) * roundUp(tokens, SetTokens) * g.Rows * 4 * 4
 }
 
@@ -135,24 +137,6 @@ func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {
 	return (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
 }
 
-// Slabs is the number of slabs of n columns: a chain of mma ends with each slab. GemvShape computes the same.
-func Slabs(g format.Geometry, columns, chunk, warps int) int {
-	quads, chunkQuads := ceil(columns, format.QuadColumns), ChunkQuads(g, chunk, warps)
-	return ceil(ceil(quads, chunkQuads), slabChunks(ceil(chunkQuads, warps)))
-}
-
-// SlabQuads is the number of quads of a slab per warp, if there are several slabs: whole chunks.
-func SlabQuads(g format.Geometry, chunk, warps int) int {
-	ofChunk := quadsOfChunk(g, chunk, warps)
-	return slabChunks(ofChunk) * ofChunk
-}
-
-// slabChunks is how many chunks a slab is, where n quads of one are a warp's.
-func slabChunks(ofChunk int) int { return max(1, slabQuads/ofChunk) }
-
-// slabQuads is how many quads of a slab are one warp's, unless a chunk has more.
-const slabQuads = 4
-
 // Scratch is the shared memory of a thread block besides its ring, as far as it depends on the program: struct Scratch
 // of runtime/cuda/amk/context.cuh. Passes use it to choose what fits, codegen to refuse what does not, and the cost
 // model to count the ring's slots.
@@ -191,8 +175,8 @@ func (k *Kept) Multiplies(f format.Format, d *ir.Dist, columns, chunk, warpsPerT
 		}
 		return
 	}
-	if _, quantised := f.(format.Quantised); quantised {
-		k.Digits = max(k.Digits, ChainBytes(g, d, columns, chunk, warpsPerTile, tokens))
+	if q, quantised := f.(format.Quantised); quantised {
+		k.Digits = max(k.Digits, ChainBytes(q, d, columns, chunk, warpsPerTile, tokens))
 	}
 	slab := PlainSlab(g, d, columns, chunk, warpsPerTile, tokens, activations.Bits()/8)
 	if k.Slab = max(k.Slab, slab); columns%4 != 0 {

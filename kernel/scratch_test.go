@@ -71,16 +71,16 @@ func TestScratchOfDigits(t *testing.T) {
 func TestScratchOfChains(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
 		HeadDim: 128}
-	g := format.Find("tile8x128.g128.BF16", "I4").Geometry()
+	f := format.Find("tile8x128.g128.BF16", "I4").(format.Quantised)
 	const h200, int4 = 232448, 32 * 528
 	rows := func(n int) *ir.Dist { return &ir.Dist{Kind: ir.Spread, Extent: n, Grain: 8, SMs: 132} }
-	require.Zero(t, ChainBytes(g, rows(4096), 14336, int4, 8, 1), "one token has no slabs")
-	require.Zero(t, ChainBytes(g, rows(6144), 4096, int4, 8, 8), "one slab")
-	chains := ChainBytes(g, rows(4096), 14336, int4, 8, 8)
+	require.Zero(t, ChainBytes(f, rows(4096), 14336, int4, 8, 1), "one token has no slabs")
+	require.Zero(t, ChainBytes(f, rows(6144), 4096, int4, 8, 8), "one slab")
+	chains := ChainBytes(f, rows(4096), 14336, int4, 8, 8)
 	require.Equal(t, 8*4*8*8*4*4, chains, "four tiles")
-	require.Equal(t, chains, ChainBytes(g, rows(4096), 14336, int4, 8, 5), "the columns of an mma are four tokens")
-	require.Equal(t, chains/2, ChainBytes(g, rows(4096), 14336, int4, 8, 2))
-	require.Equal(t, 2*chains, ChainBytes(g, rows(1<<20), 14336, int4, 8, 8), "eight tiles are finished at once")
+	require.Equal(t, chains, ChainBytes(f, rows(4096), 14336, int4, 8, 5), "the columns of an mma are four tokens")
+	require.Equal(t, chains/2, ChainBytes(f, rows(4096), 14336, int4, 8, 2))
+	require.Equal(t, 2*chains, ChainBytes(f, rows(1<<20), 14336, int4, 8, 8), "eight tiles are finished at once")
 
 	kept := Kept{Rows: 32, Pass: ir.Pass{Rows: 8}}
 	without := ScratchIn(h200, int4, &llama, true, kept)

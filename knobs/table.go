@@ -18,6 +18,7 @@ const (
 	InFlightStocked Int      = iota // tiling.ring.in_flight_stocked
 	Flagged         Flag     = iota // tiling.exchange.flagged
 	Copies          Int      = iota // tiling.exchange.copies
+	FirstPoll       Int      = iota // tiling.exchange.first_poll
 	SplitFrom       Int      = iota // tiling.attention.split_from
 	MaxSplits       Int      = iota // tiling.attention.max_splits
 	MiddleSplits    Int      = iota // tiling.attention.middle_splits
@@ -27,6 +28,7 @@ const (
 	Roll            Flag     = iota // tiling.loop.roll
 	LayerBarrier    Flag     = iota // tiling.loop.barrier
 	Warps           PerStage = iota // tiling.warps
+	Chains          PerStage = iota // tiling.chains
 	PromptTokens    Int      = iota // tiling.prompt.tokens
 	ShortRotation   Int      = iota // tiling.short.rotation
 	LongRotation    Int      = iota // tiling.long.rotation
@@ -130,6 +132,16 @@ var table = [...]Row{
 		Doc: "copies of each exchanged vector, spread over the SMs; a vector has one where SMs would not poll every " +
 			"word in each copy",
 	},
+	FirstPoll: {
+		Group: "exchange", Name: "first_poll",
+		Legal: Legal{Lo: 0, Hi: 4096}, Default: 0,
+		Steps: []int{0, 128, 256, 400}, Plain: 0,
+		Rule:    firstPollOfPairs,
+		RuleDoc: "0; 256 in models with 1025 to 2048 columns where two quarters share a chain of qkv (tiling.chains)",
+		Doc: "clock cycles that a warp of a step waits before it polls the vector of a product on tensor cores for " +
+			"the first time: a poll that comes just too early costs a round trip",
+		Constant: &Constant{"unsigned", "kFirstPoll", "cycles before the first poll of a vector"},
+	},
 	SplitFrom: {
 		Group: "attention", Name: "split_from",
 		Legal: Legal{Lo: 0, Hi: 1 << 30}, Default: 512,
@@ -215,6 +227,18 @@ var table = [...]Row{
 		Order:    true,
 		Doc:      "consumer warps that share a tile; gate_up stands for up in a model without a gate",
 		Constant: &Constant{"int", "kWarps", "warps that share a tile"},
+	},
+	Chains: {
+		Group: "chains", Stages: []string{"qkv", "o", "gate_up", "down", "lm_head"},
+		Legal: Legal{OneOf: []int{1, 2}}, Default: 2,
+		Plain: 1,
+		Rule:  chainsOfShortRows,
+		RuleDoc: "2; 1 in models with 1024 columns or fewer, and where matrices are quantised or no tensor cores " +
+			"multiply them",
+		Order: true,
+		Doc: "quarters of 128 columns that share a chain of mma in matrices of 16 bits: 2 reads prompts faster, and " +
+			"a step exchanges activations between lanes for it; gate_up stands for up in a model without a gate",
+		Constant: &Constant{"int", "kChains", "quarters of a quad that share a chain of mma"},
 	},
 	PromptTokens: {
 		Group: "prompt", Name: "tokens",

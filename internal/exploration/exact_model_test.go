@@ -56,7 +56,8 @@ func ExactBuilds() []Exact {
 		for _, on := range units {
 			// Warps take several quads of a row, and equal shares where wgmma is to multiply.
 			all = append(all, Exact{on[0], on[1], f, exactSizes{256, 384, 96, 8, 4, 32, 4, 2},
-				`"ring": {"chunk_bytes": 4096}, "warps": {"qkv": 1, "o": 2, "gate_up": 1}`})
+				`"ring": {"chunk_bytes": 4096}, "warps": {"qkv": 1, "o": 2, "gate_up": 1}, ` +
+					`"chains": {"qkv": 2, "down": 2, "lm_head": 2}`})
 		}
 	}
 	return all

@@ -83,17 +83,17 @@ func TestLargest(t *testing.T) {
 	}
 }
 
-// TestTileOrder pins the order that the kernel's 16-byte loads rely on: lane = row*4 + quarter, 8 columns per lane, as
-// mma takes them.
+// TestTileOrder pins the order that tensor cores rely on: a block is matrices of 8 rows by 16 bytes, of which the first
+// has columns 0 and 1 of every 8, the second 2 and 3, and so on.
 func TestTileOrder(t *testing.T) {
 	f := Find("tile8x32", "BF16")
 	at := func(row, col int) int { return f.At(row, col, 64) }
-	require.Equal(t, 0, at(0, 0))
-	for place, col := range []int{0, 1, 4, 5, 2, 3, 6, 7} {
-		require.Equal(t, 2*place, at(0, col))
+	for col := range 8 {
+		require.Equal(t, col/2*128+col%2*2, at(0, col))
 	}
-	require.Equal(t, 16, at(0, 8))
-	require.Equal(t, 64, at(1, 0))
+	require.Equal(t, 4, at(0, 8))
+	require.Equal(t, 12, at(0, 24))
+	require.Equal(t, 16, at(1, 0))
 	require.Equal(t, 512, at(0, 32))
 	require.Equal(t, 1024, at(8, 0))
 }

@@ -105,9 +105,7 @@ template <class T>
 inline T load_constant(const T* p, AMK_SITE) {
   return cpu::constant<T>(p, AMK_HERE);
 }
-inline uint4 load_weights_16(const void* p, AMK_SITE) {
-  return cpu::constant<uint4>(p, AMK_HERE);
-}
+inline u32 load_weights_4(const void* p, AMK_SITE) { return cpu::constant<u32>(p, AMK_HERE); }
 inline uint4 load_streaming_16(const uint4* p) { return *p; }
 
 // ---- fences -------------------------------------------------------------------------------------

@@ -37,6 +37,11 @@ inline void mma_s8(int (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, 
 inline void mma_u8s8(int (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, AMK_SITE) {
   cpu::multiply(machine::mma_u8s8, d, a0, a1, a2, a3, b0, b1, AMK_HERE);
 }
+// Each lane reads what it gets, and not the row that it says: the same bytes in all.
+inline uint4 load_matrices(const void* matrices, int lane) {
+  const u32* const of = static_cast<const u32*>(matrices) + lane;
+  return make_uint4(of[0], of[64], of[32], of[96]);
+}
 inline u32 transpose8x8(u32 a, AMK_SITE) {
   return machine::warp_compute(machine::Collective::kTranspose, a, machine::movmatrix, AMK_HERE);
 }

@@ -10,7 +10,7 @@
 
 namespace amk {
 
-// One block of a weight tile: w holds 8 columns of one row in the order of tile_column, x four
+// One block of a weight tile: w holds 8 columns of one row, as load_matrices has them, x four
 // activations (gemv_mma.cuh).
 template <class E>
 __device__ __forceinline__ void mma_weights(float (&d)[4], uint4 w, uint2 x) {
@@ -27,24 +27,28 @@ __device__ __forceinline__ void mma_digits(int (&d)[4], u32 a0, u32 a1, u32 a2, 
   }
 }
 
-template <class W>
+// kOfChain quarters of a quad's columns share a chain of mma.
+template <class W, int kOfChain = 1>
 struct Fragments;
 
-// One mma.m16n8k16 eats a block of 8 rows by 32 columns: a lane holds 8 columns of one row, A rows
-// 0-7 take the first four of them and A rows 8-15 the last four, and B columns 2g and 2g+1 hold the
-// activations of the two halves of block g. The four blocks of a quad share one B register pair and
-// have an accumulator each; the useful sums sit on d0 and d3 of the lane whose quarter is the
-// block's number.
-template <class E>
-struct Fragments<Elements<E>> {
+// One mma.m16n8k16 eats a block of 8 rows by 32 columns: A rows 0-7 take columns 0 to 3 of every 8,
+// and A rows 8-15 the other four, as the matrices of the block have them (weights.cuh), and B
+// columns 2g and 2g+1 hold the activations of the two halves of block g. The four blocks of a quad
+// share one B register pair, and have an accumulator each or one for two: then the second is
+// multiplied by activations that lanes have exchanged, of which those of its quarter are in the
+// columns of the first. The useful sums sit on d0 and d3 of the lane whose quarter is the number of
+// the block, or of the first of two.
+template <class E, int kOfChain>
+struct Fragments<Elements<E>, kOfChain> {
   static constexpr int kBlocks = kQuadColumns / Elements<E>::kBlockColumns;
+  static constexpr int kChains = kBlocks / kOfChain;  // each for both halves of columns
   struct Weights {
     uint4 block[kBlocks] = {};
   };
   static constexpr int kBatch = 1;  // quads whose products are on their way at once
   using Vector = uint2;
   struct Sum {
-    float d[kBlocks][4] = {};
+    float d[kChains][4] = {};
   };
   struct Product {};  // the accumulators are those of the sum
 
@@ -57,8 +61,7 @@ struct Fragments<Elements<E>> {
   __device__ __forceinline__ static void load(Weights& w, const u8* quad, int lane, int blocks) {
 #pragma unroll
     for (int j = 0; j < kBlocks; ++j) {
-      w.block[j] = j < blocks ? *reinterpret_cast<const uint4*>(
-                                    quad + j * Elements<E>::kBlockBytes + lane * 16)
+      w.block[j] = j < blocks ? load_matrices(quad + j * Elements<E>::kBlockBytes, lane)
                               : make_uint4(0, 0, 0, 0);
     }
   }
@@ -66,19 +69,34 @@ struct Fragments<Elements<E>> {
   // Four activations, as what is multiplied.
   __device__ __forceinline__ static Vector vector(uint2 x, int) { return x; }
 
+  // All lanes of a warp call it. They exchange activations again for each tile: kept, these would
+  // take registers that long vectors do not leave.
   __device__ __forceinline__ static Product multiply(Sum& sum, const Weights& w, const Vector& x) {
+    uint2 exchanged = x;
+    if constexpr (kOfChain == 2)
+      exchanged = make_uint2(shuffle_xor(x.x, 8), shuffle_xor(x.y, 8));
 #pragma unroll
-    for (int j = 0; j < kBlocks; ++j) mma_weights<E>(sum.d[j], w.block[j], x);
+    for (int i = 0; i < kOfChain; ++i) {
+#pragma unroll
+      for (int j = 0; j < kChains; ++j)
+        mma_weights<E>(sum.d[j], w.block[j * kOfChain + i], i == 0 ? x : exchanged);
+    }
     return {};
   }
   __device__ __forceinline__ static void add(Sum&, const Product&, int) {}
 
-  __device__ __forceinline__ static float total(const Sum& s, int lane) {
-    const int quarter = lane & 3;
-    float sum = s.d[0][0] + s.d[0][3];
+  // The sum of a quarter; or the chains of two, of which every other lane has some.
+  __device__ __forceinline__ static auto total(const Sum& s, int lane) {
+    if constexpr (kOfChain == 2) {
+      const bool upper = lane & 2;  // no index, which registers do not have
+      return make_float2(upper ? s.d[1][0] : s.d[0][0], upper ? s.d[1][3] : s.d[0][3]);
+    } else {
+      const int quarter = lane & 3;
+      float sum = s.d[0][0] + s.d[0][3];
 #pragma unroll
-    for (int j = 1; j < kBlocks; ++j) sum = quarter == j ? s.d[j][0] + s.d[j][3] : sum;
-    return sum;
+      for (int j = 1; j < kBlocks; ++j) sum = quarter == j ? s.d[j][0] + s.d[j][3] : sum;
+      return sum;
+    }
   }
 };
 

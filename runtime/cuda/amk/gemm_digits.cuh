@@ -38,7 +38,7 @@ struct TokenSets {
 
 // How a format W is multiplied: kGoesOn says whether chains of sums go on over all columns, and
 // not from the beginning to the end of a slab.
-template <class W>
+template <class W, int kOfChain = 1>
 struct TokenFragments;
 
 // What a warp keeps between slabs of the chains of a tile and set: four sums of each lane.

@@ -194,7 +194,7 @@ __device__ __forceinline__ void gemm_fma(C& c, const Reader& in, Finish&& finish
                 });
               }
             } else {
-              const auto weights = eight_weights<W>(block, c.lane);
+              const EightWeights<typename W::Element> weights(block, c.lane);
 #pragma unroll
               for (int token = 0; token < kTokens; ++token) {
                 const Activation* const x =

@@ -12,9 +12,9 @@
 namespace amk {
 
 // The halves of a block's columns are two columns of an mma: column 2 * token + half. Sums are in
-// the chains of a slab, one for each half of a quarter's columns.
-template <class E>
-struct TokenFragments<Elements<E>> : TokenSets, Fragments<Elements<E>> {
+// the chains of a slab, one for each half of the columns of one or two quarters.
+template <class E, int kOfChain>
+struct TokenFragments<Elements<E>, kOfChain> : TokenSets, Fragments<Elements<E>, kOfChain> {
   // A slab's sums are whole rows', and are added to those of the slabs before.
   static constexpr bool kGoesOn = false;
   struct Vector {
@@ -27,23 +27,30 @@ struct TokenFragments<Elements<E>> : TokenSets, Fragments<Elements<E>> {
   }
 
   struct Sums {
-    float d[kSets][kQuarters][4] = {};
+    static constexpr int kChains = kQuarters / kOfChain;
+    float d[kSets][kChains][4] = {};
 
     template <class W>
     __device__ __forceinline__ void multiply(const W& w, const Vector (&x)[kSets]) {
 #pragma unroll
-      for (int j = 0; j < kQuarters; ++j) {
+      for (int i = 0; i < kOfChain; ++i) {
 #pragma unroll
-        for (int set = 0; set < kSets; ++set)
-          mma_weights<WeightElement>(d[set][j], w.block[j], x[set].pairs[j]);
+        for (int j = i; j < kQuarters; j += kOfChain) {
+#pragma unroll
+          for (int set = 0; set < kSets; ++set)
+            mma_weights<WeightElement>(d[set][j / kOfChain], w.block[j], x[set].pairs[j]);
+        }
       }
     }
-    // The halves of each quarter, and the quarters in the order of a flush.
-    __device__ __forceinline__ float total(int set) const {
-      float quarter[kQuarters];
-#pragma unroll
-      for (int j = 0; j < kQuarters; ++j) quarter[j] = d[set][j][0] + d[set][j][3];
-      return (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
+    // What there was before, and the chains in the order of row_of_warp.
+    __device__ __forceinline__ float total(int set, float before) const {
+      const float(&of)[kChains][4] = d[set];
+      if constexpr (kOfChain == 2) {
+        return before + of[0][0] + of[0][3] + of[1][0] + of[1][3];
+      } else {
+        return before + ((of[0][0] + of[0][3] + (of[1][0] + of[1][3])) +
+                         (of[2][0] + of[2][3] + (of[3][0] + of[3][3])));
+      }
     }
   };
 };
@@ -51,7 +58,7 @@ struct TokenFragments<Elements<E>> : TokenSets, Fragments<Elements<E>> {
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish) {
   using Shape = GemvShape<S>;
-  using F = TokenFragments<typename Shape::W>;
+  using F = TokenFragments<typename Shape::W, kChainQuarters<S>>;
   static_assert(!Reader::kResidual, "a vector that is published");
   static_assert(Shape::kGroups == 1 || Shape::kSlabs == 1, "groups of warps share no slabs");
   static_assert(!kReadsHeld<S> || Shape::kSlabs == 1, "what was kept is read once");
@@ -324,8 +331,9 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
           const int token = F::summed(set, c.lane);
           float* kept = &c.shared.partial[c.flush & 1][member][token * kTokenSums + i * kTileRows +
                                                               c.lane / 4];
-          const float sum = sums.total(set);
-          if (token < kTokens) *kept = F::kGoesOn || slab == 0 ? sum : *kept + sum;
+          if (token >= kTokens) continue;
+          if constexpr (F::kGoesOn) *kept = sums.total(set);
+          else *kept = sums.total(set, slab == 0 ? 0.0f : *kept);
         }
       }
     }

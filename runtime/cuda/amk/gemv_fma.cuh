@@ -32,22 +32,22 @@ __device__ __forceinline__ void store_activation(float* to, float x) { *to = x; 
 template <class E>
 __device__ __forceinline__ void store_activation(u16* to, float x) { *to = u16(E::from_float(x)); }
 
-// Eight weights of a lane (tile_column), in the order of their columns.
-template <class W>
+// Eight columns of row lane / 4 of a block, from column lane % 4 * 8 on: two of each matrix.
+template <class E>
 struct EightWeights {
   float of[8];
 
-  __device__ explicit __forceinline__ EightWeights(const u8* weights) {
-    if constexpr (W::kBytes == 4) {
-      const float4 a = *reinterpret_cast<const float4*>(weights),
-                   b = *reinterpret_cast<const float4*>(weights + 16);
-      of[0] = a.x, of[1] = a.y, of[2] = b.x, of[3] = b.y;
-      of[4] = a.z, of[5] = a.w, of[6] = b.z, of[7] = b.w;
-    } else {
-      const uint4 w = *reinterpret_cast<const uint4*>(weights);
-      const u32 two[4] = {w.x, w.z, w.y, w.w};
+  __device__ __forceinline__ EightWeights(const u8* block, int lane) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) of[i] = W::to_float(u16(two[i / 2] >> i % 2 * 16));
+    for (int i = 0; i < 8; i += 2) {
+      const u8* two = block + i / 2 * Elements<E>::kMatrixBytes + lane * 2 * E::kBytes;
+      if constexpr (E::kBytes == 4) {
+        const float2 w = *reinterpret_cast<const float2*>(two);
+        of[i] = w.x, of[i + 1] = w.y;
+      } else {
+        const u32 w = *reinterpret_cast<const u32*>(two);
+        of[i] = E::to_float(u16(w)), of[i + 1] = E::to_float(u16(w >> 16));
+      }
     }
   }
   // Times eight activations, added in the order of the columns. Which products are rounded is
@@ -83,13 +83,6 @@ template <class W, class Activations>
 __device__ __forceinline__ float add_block(float to, const u8* block, int lane, Activations&& x) {
   if constexpr (W::kFloats) return add_dot32<W>(to, block, lane, x);
   else return add_quarter<W>(to, block, lane, x);
-}
-
-// The same for a block that is not quantised: its eight weights.
-template <class W>
-__device__ __forceinline__ EightWeights<typename W::Element> eight_weights(const u8* block,
-                                                                           int lane) {
-  return EightWeights<typename W::Element>(block + lane * (W::kBlockBytes / 32));
 }
 
 // A stage as this path runs it: all warps share a tile, whatever the descriptor says.
@@ -245,7 +238,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
             });
           } else {
             const Activation* x = &vector[first_column + (c.lane & 3) * 8];
-            sum += eight_weights<W>(block, c.lane)
+            sum += EightWeights<typename W::Element>(block, c.lane)
                        .times(load_four<Element>(x), load_four<Element>(x + 4));
           }
         }

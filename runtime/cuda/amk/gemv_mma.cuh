@@ -30,7 +30,7 @@ struct GemvShape {
   static constexpr int kQuads = ceil_div(S::kColumns, kQuadColumns);
   static constexpr int kLastQuadBlocks = kBlocks - (kQuads - 1) * kQuadBlocks;
   static constexpr int kChunkQuads = kChunkBytes<S> / W::kQuadBytes;
-  static constexpr int kMatrixChunks = ceil_div(kQuads, kChunkQuads);
+  static constexpr int kMatrixChunks = kTileChunks<S>;
   static constexpr int kChunks = kSummed<S> * kMatrixChunks;
   static constexpr int kGroups = kConsumerWarps / S::kWarps;  // tiles worked on at once
   static constexpr int kChunkSubs = ceil_div(kChunkQuads, S::kWarps);
@@ -91,7 +91,7 @@ __device__ __forceinline__ uint2 residual_pairs(C& c, int column) {
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish) {
   using Shape = GemvShape<S>;
-  using F = Fragments<typename Shape::W>;
+  using F = Fragments<typename Shape::W, kChainQuarters<S>>;
   constexpr int kSubs = Shape::kSubs, kBatch = Shape::kBatch, kDepth = Shape::kDepth;
   constexpr int kPeriod = round_up(kSubs, kDepth);  // subs from tile to tile, some of them empty
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
@@ -204,6 +204,10 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     } else {
       const int before = part_of<S>(mine.begin) * S::kColumns;
       auto quads = quad_poll<kSubs>(page_copy(c, in.page), further, before + first);
+      if constexpr (C::kWaits && kFirstPoll > 0) {
+        const u64 begun = sm_clock();
+        while (sm_clock() - begun < kFirstPoll) {}
+      }
       poll_all(c, quads);
       lap(c, Did::kExchangeWait);
 #pragma unroll
@@ -284,8 +288,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       float slabs = 0;  // sums of all rows before this slab, in whole rows
       auto keep = [&](int tile) {
         if constexpr (Shape::kSlabs > 1) {
-          slabs += sum_of_quarters(F::total(sum, c.lane));
-          keep_row(c, member, tile, slabs);
+          keep_row(c, member, tile, row_of_warp(slabs, F::total(sum, c.lane)));
         } else {
           keep_partial(c, member, tile, F::total(sum, c.lane));
         }
@@ -335,7 +338,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
           give_back();
           const int after = batch % Shape::kMatrixSubs + 1;
           if (Shape::kSlabs > 1 && after % Shape::kSlabSubs == 0 && after < Shape::kMatrixSubs) {
-            slabs += sum_of_quarters(F::total(sum, c.lane));
+            slabs = row_of_warp(slabs, F::total(sum, c.lane));
             sum = {};
           }
           if (kSummed<S> > 1 && after == Shape::kMatrixSubs && batch < kSubs) {

@@ -78,25 +78,34 @@ struct Operands {
 constexpr int kLaneSums = 16 * kTokenTile / 32;
 using PromptSums = float[kLaneSums];
 
-// The weights of a warp in a quarter of a slab: of each quad 8 rows, and 8 more.
+// A lane's weights of a block, as load_matrices has them.
+__device__ __forceinline__ uint4 load_block(const u8* at) {
+  constexpr int kMatrix = Elements<WeightElement>::kMatrixBytes;
+  return make_uint4(load_weights_4(at), load_weights_4(at + 2 * kMatrix),
+                    load_weights_4(at + kMatrix), load_weights_4(at + 3 * kMatrix));
+}
+
+// The weights of a warp in a part of a slab: of each block 8 rows, and 8 more.
 template <class S>
-struct QuarterWeights {
+struct SlabWeights {
   using Shape = PromptShape<S>;
   uint4 of[Shape::kSlabSubs][2];
 
   // tile: the first of the two tiles; `rows` tells of each whether it is there.
   __device__ __forceinline__ void load(const u8* tile, int stride, const bool (&there)[2],
-                                       int member, int slab, int quarter, int lane) {
+                                       int member, int slab, int part, int lane) {
 #pragma unroll
     for (int i = 0; i < Shape::kSlabSubs; ++i) {
-      const int quad = Shape::quad_of(member, slab * Shape::kSlabSubs + i);
+      const int quad = Shape::quad_of(member, slab * Shape::kSlabSubs + Shape::sub_of(part, i));
+      const int quarter = Shape::quarter_of(part, i);
       const bool inside =
           quad < Shape::kQuads - 1 || quad == Shape::kQuads - 1 && quarter < Shape::kLastQuadBlocks;
-      const u8* at = tile + quad * Shape::W::kQuadBytes + quarter * 512 + lane * 16;
+      const u8* at =
+          tile + quad * Shape::W::kQuadBytes + quarter * Shape::W::kBlockBytes + lane * 4;
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
         of[i][t] = make_uint4(0, 0, 0, 0);
-        if (inside && there[t]) of[i][t] = load_weights_16(at + t * stride);
+        if (inside && there[t]) of[i][t] = load_block(at + t * stride);
       }
     }
   }
@@ -107,11 +116,11 @@ struct QuarterWeights {
 // between the two that the compiler cannot remove, it copies the registers again for every
 // product. The xor is that instruction.
 template <class S>
-struct QuarterOperands {
+struct SlabOperands {
   using Shape = PromptShape<S>;
   uint4 low[Shape::kSlabSubs], high[Shape::kSlabSubs];
 
-  __device__ __forceinline__ explicit QuarterOperands(const QuarterWeights<S>& w) {
+  __device__ __forceinline__ explicit SlabOperands(const SlabWeights<S>& w) {
     const u32 zero = opaque_zero();
 #pragma unroll
     for (int i = 0; i < Shape::kSlabSubs; ++i) {
@@ -122,23 +131,59 @@ struct QuarterOperands {
   }
 };
 
-// The sums of a quarter of a slab: two chains, one for each half of its columns.
+// Adds a part of a slab to its two chains, one for each half of its columns.
 template <class S>
-__device__ __forceinline__ void quarter_sums(float* sums, const QuarterOperands<S>& w,
-                                             const u8* operand, int member, int slab) {
+__device__ __forceinline__ void part_sums(float (&low)[4], float (&high)[4],
+                                          const SlabOperands<S>& w, const u8* operand, int member,
+                                          int slab, int part) {
   using Shape = PromptShape<S>;
-  float low[4] = {}, high[4] = {};
 #pragma unroll
   for (int i = 0; i < Shape::kSlabSubs; ++i) {
-    if (Shape::quad_of(member, slab * Shape::kSlabSubs + i) == Shape::kQuads) continue;
+    const int sub = slab * Shape::kSlabSubs + Shape::sub_of(part, i);
+    if (Shape::quad_of(member, sub) == Shape::kQuads) continue;
     const uint4 x = *reinterpret_cast<const uint4*>(operand + i * Shape::kBlockBytes);
     const uint4 a = w.low[i], b = w.high[i];
     WeightElement::mma(low, a.x, a.y, a.z, a.w, x.x, x.y);
     WeightElement::mma(high, b.x, b.y, b.z, b.w, x.z, x.w);
   }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) sums[i] = low[i] + high[i];
 }
+
+// The sums of a warp of a step, to which the chains of a part are added when they end: four sums of
+// each. Chains of two quarters one after the other, and of one quarter as a flush adds them up.
+template <class S>
+struct MemberSums {
+  static constexpr int kOfChain = kChainQuarters<S>, kPieces = kLaneSums / 4;
+  // The chains of two quarters; or of a slab the first two quarters, and of these one.
+  float a[kPieces][4], b[kPieces][4];
+
+  // The chains of piece `piece` in a part.
+  template <class Multiply>
+  __device__ __forceinline__ void add(PromptSums& sums, int piece, int part, Multiply&& multiply) {
+    float* const to = sums + piece * 4;
+    if constexpr (kOfChain == 2) {
+      float(&first)[4] = a[piece], (&second)[4] = b[piece];
+      if (part % 2 == 0) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) first[k] = second[k] = 0;
+      }
+      multiply(first, second);
+      if (part % 2 == 0) return;
+#pragma unroll
+      for (int k = 0; k < 4; ++k) to[k] = to[k] + first[k] + second[k];
+    } else {
+      float first[4] = {}, second[4] = {};
+      multiply(first, second);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const float of = first[k] + second[k];
+        float &slab = a[piece][k], &pair = b[piece][k];
+        pair = part % 2 == 0 ? of : pair + of;
+        if (part == 1) slab = pair;
+        if (part == 3) to[k] += slab + pair;
+      }
+    }
+  }
+};
 
 // How elements as they are are multiplied.
 template <class S>
@@ -156,51 +201,39 @@ struct ElementProduct {
   __device__ static __forceinline__ void multiply(Prompt& c, const u8* tile, int stride,
                                                   const bool (&there)[2], const u8* operand,
                                                   PromptSums& sums) {
-    QuarterWeights<S> next;
+    SlabWeights<S> next;
     next.load(tile, stride, there, 0, 0, 0, c.lane);
     Operands<S> operands(c, operand);
     const u8* stage = nullptr;
 #pragma unroll 1
     for (int member = 0; member < Shape::kMembers; ++member) {
-      float of_member[Shape::kSlabs > 1 ? kLaneSums : 1] = {};
+      PromptSums of_member = {};
+      MemberSums<S> chains;
 #pragma unroll 1
       for (int slab = 0; slab < Shape::kSlabs; ++slab) {
-        PromptSums first, second;  // of the first two quarters, and of the others
 #pragma unroll
-        for (int quarter = 0; quarter < Shape::kQuarters; ++quarter) {
-          if (quarter % Shape::kStageParts == 0) stage = operands.next();
-          const QuarterOperands<S> now(next);
-          if (quarter + 1 < Shape::kQuarters) {
-            next.load(tile, stride, there, member, slab, quarter + 1, c.lane);
+        for (int part = 0; part < Shape::kQuarters; ++part) {
+          if (part % Shape::kStageParts == 0) stage = operands.next();
+          const SlabOperands<S> now(next);
+          if (part + 1 < Shape::kQuarters) {
+            next.load(tile, stride, there, member, slab, part + 1, c.lane);
           } else {
             const bool same = slab + 1 < Shape::kSlabs;
             const int after = same ? member : member + 1;
             if (after < Shape::kMembers)
               next.load(tile, stride, there, after, same ? slab + 1 : 0, 0, c.lane);
           }
-          const u8* part = stage + quarter % Shape::kStageParts * Shape::kPartBytes + c.lane * 16;
+          const u8* at = stage + part % Shape::kStageParts * Shape::kPartBytes + c.lane * 16;
 #pragma unroll
-          for (int i = 0; i < kLaneSums; i += 4) {
-            float of[4];
-            quarter_sums<S>(of, now, part + i / 4 * Shape::kRowBytes, member, slab);
-#pragma unroll
-            for (int k = i; k < i + 4; ++k) {
-              if (quarter == 0) first[k] = of[k - i];
-              if (quarter == 1) first[k] += of[k - i];
-              if (quarter == 2) second[k] = of[k - i];
-              if (quarter == 3) {
-                first[k] += second[k] + of[k - i];
-                if constexpr (Shape::kSlabs > 1) of_member[k] += first[k];
-                else sums[k] += first[k];
-              }
-            }
+          for (int piece = 0; piece < kLaneSums / 4; ++piece) {
+            chains.add(of_member, piece, part, [&](float (&low)[4], float (&high)[4]) {
+              part_sums<S>(low, high, now, at + piece * Shape::kRowBytes, member, slab, part);
+            });
           }
         }
       }
-      if constexpr (Shape::kSlabs > 1) {
 #pragma unroll
-        for (int k = 0; k < kLaneSums; ++k) sums[k] += of_member[k];
-      }
+      for (int k = 0; k < kLaneSums; ++k) sums[k] += of_member[k];
     }
     operands.done();
   }

@@ -7,9 +7,9 @@
 namespace amk {
 
 // How the columns of a stage are walked. A step adds them up warp after warp, each warp's in slabs
-// and each slab in four quarters of its quads (docs/passes.md); so does a warp of a prompt, on its
-// own, and the operand is in that order: for the tokens of a tile a block for each part of a
-// quarter, which has the same quarter of a few quads.
+// and each slab in chains of its quads' quarters (docs/passes.md); so does a warp of a prompt, on
+// its own, and the operand is in that order: for the tokens of a tile a block for each part, which
+// has a quarter of a few quads.
 template <class S>
 struct PromptColumns : GemvShape<S> {
   using G = GemvShape<S>;
@@ -29,11 +29,13 @@ struct PromptColumns : GemvShape<S> {
 template <class S, bool kQuantised>
 struct PromptShapeOf;
 
-// Of elements as they are: slab after slab, and in each a quarter after the other.
+// Of elements as they are: slab after slab, and in each a chain after the other. A slab has four
+// parts, each of as many blocks of 32 columns as it has quads: a chain is one of them, or two.
 template <class S>
 struct PromptShapeOf<S, false> : PromptColumns<S> {
   using C = PromptColumns<S>;
   using C::kSlabs, C::kSlabSubs, C::kQuarters, C::kMembers;
+  static constexpr int kOfChain = kChainQuarters<S>;
   // Whether wgmma multiplies: each warp of a step has as many quads as the others.
   static constexpr bool kWide = AMK_WGMMA && C::kEven;
   // Of each quad of a slab 8 tokens by 32 columns, then those of the other tokens of a tile; or for
@@ -46,28 +48,38 @@ struct PromptShapeOf<S, false> : PromptColumns<S> {
   // Parts that pass through shared memory together.
   static constexpr int kStageParts = kSlabSubs > 2 ? 1 : kSlabSubs == 2 ? 2 : 4;
 
-  // The byte of a quarter of a quad in a tile, of its first 8 columns of a token.
-  __device__ static __forceinline__ size_t place(int member, int sub, int quarter, int token) {
-    const int part = (member * kSlabs + sub / kSlabSubs) * kQuarters + quarter;
-    return size_t(part) * kPartBytes + token / 8 * kRowBytes + sub % kSlabSubs * kBlockBytes +
-           token % 8 * 64;
+  // Of which quad of its slab block i of a part is a quarter, and which quarter.
+  __host__ __device__ static constexpr int sub_of(int part, int i) {
+    return (part % kOfChain * kSlabSubs + i) / kOfChain;
   }
-  // The same for wgmma: of all tokens, the first 8 columns of the quarter are side by side.
-  __device__ static __forceinline__ size_t wide_place(int member, int sub, int quarter, int token) {
-    const int part = (member * kSlabs + sub / kSlabSubs) * kQuarters + quarter;
-    return size_t(part) * kPartBytes + sub % kSlabSubs * kTokenTile * 64 + token * 16;
+  __host__ __device__ static constexpr int quarter_of(int part, int i) {
+    return part - part % kOfChain + (part % kOfChain * kSlabSubs + i) % kOfChain;
+  }
+  // Where a quarter of a quad is in a tile of the operand: the byte of its part, and which block.
+  struct Place {
+    size_t part;
+    int block;
+  };
+  __device__ static __forceinline__ Place place(int member, int sub, int quarter) {
+    const int in_chain = sub % kSlabSubs * kOfChain + quarter % kOfChain;
+    const int part = quarter - quarter % kOfChain + in_chain / kSlabSubs;
+    const int parts = (member * kSlabs + sub / kSlabSubs) * kQuarters + part;
+    return {size_t(parts) * kPartBytes, in_chain % kSlabSubs};
   }
 
   // Stores four columns of a quad of a token where the lane has them. A warp calls it.
   __device__ static __forceinline__ void store(u8* tile, int member, int sub, int token, uint2 four,
                                                int lane) {
     const int quarter = lane / 8, eight = lane & 3, half = (lane >> 2) & 1;
+    const Place to = place(member, sub, quarter);
     if constexpr (kWide) {
-      u8* at = tile + wide_place(member, sub, quarter, token) + half * kTokenTile * 32 + eight * 4;
+      u8* at = tile + to.part + to.block * kTokenTile * 64 + token * 16 + half * kTokenTile * 32 +
+               eight * 4;
       *reinterpret_cast<u32*>(at) = four.x;
       *reinterpret_cast<u32*>(at + kTokenTile * 16) = four.y;
     } else {
-      u8* at = tile + place(member, sub, quarter, token) + eight * 16 + half * 8;
+      u8* at = tile + to.part + token / 8 * kRowBytes + to.block * kBlockBytes + token % 8 * 64 +
+               eight * 16 + half * 8;
       *reinterpret_cast<uint2*>(at) = four;
     }
   }

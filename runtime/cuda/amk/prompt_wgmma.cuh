@@ -40,24 +40,35 @@ struct WideProduct {
   }
   __device__ static __forceinline__ int row(int n, int lane) { return lane / 4 + n % 4 / 2 * 8; }
 
-  // The chains of a quarter of n quads: of the first half of its columns, and of the second.
-  template <int kCount>
-  __device__ static __forceinline__ void chains(WideSums& low, WideSums& high,
-                                                QuarterOperands<S>& w, const u8* part) {
+  // Goes on with the chains of a part that has n blocks: that of the first half of its columns, and
+  // that of the second.
+  template <int kCount, bool kBegins>
+  __device__ static __forceinline__ void chains(WideSums& low, WideSums& high, SlabOperands<S>& w,
+                                                const u8* part) {
+    if constexpr (kCount > 0) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) pin(w.low[i], w.high[i]);
-    wgmma_begin();
+      for (int i = 0; i < kCount; ++i) pin(w.low[i], w.high[i]);
+      wgmma_begin();
 #pragma unroll
-    for (int i = 0; i < kCount; ++i)
-      WeightElement::wgmma(low, w.low[i], operand_of_half(part + i * kSubBytes), i > 0);
+      for (int i = 0; i < kCount; ++i)
+        WeightElement::wgmma(low, w.low[i], operand_of_half(part + i * kSubBytes),
+                             !kBegins || i > 0);
 #pragma unroll
-    for (int i = 0; i < kCount; ++i)
-      WeightElement::wgmma(high, w.high[i], operand_of_half(part + i * kSubBytes + kHalfBytes),
-                           i > 0);
-    wgmma_commit();
-    wgmma_wait<0>();
-    pin(low);
-    pin(high);
+      for (int i = 0; i < kCount; ++i)
+        WeightElement::wgmma(high, w.high[i], operand_of_half(part + i * kSubBytes + kHalfBytes),
+                             !kBegins || i > 0);
+      wgmma_commit();
+      wgmma_wait<0>();
+      pin(low);
+      pin(high);
+    }
+  }
+  // Blocks of a part, of two that share a chain the first or the second, where a slab has n quads.
+  __host__ __device__ static constexpr int blocks(int quads, int second) {
+    constexpr int kMost = Shape::kSlabSubs, kOfChain = Shape::kOfChain;
+    if (kOfChain == 1) return quads;
+    const int left = quads * kOfChain - second * kMost;
+    return left < 0 ? 0 : left < kMost ? left : kMost;
   }
 
   // Sums that a lane keeps in shared memory: registers are for what is multiplied.
@@ -77,56 +88,71 @@ struct WideProduct {
   __device__ static __forceinline__ void multiply(Prompt& c, const u8* tile, int stride,
                                                   const bool (&there)[2], const u8* operand,
                                                   PromptSums& sums) {
-    // Of all columns, of those of a warp of a step, and of two quarters of a slab.
+    // Of all columns; and for chains of a quarter, of those of a warp of a step, and of two
+    // quarters of a slab.
     Kept of_all{results_of_warp(c) + c.lane};
     Kept of_member{of_all.of_lane + kTokenTile * kResultStride};
     Kept of_pair{of_member.of_lane + kTokenTile * 16};
-    QuarterWeights<S> next;
+    SlabWeights<S> next;
     next.load(tile, stride, there, 0, 0, 0, c.lane);
     Operands<S> operands(c, operand);
     const u8* stage = nullptr;
+    // Multiplies a part, of two that follow one another, and loads the weights of the next one.
+    auto multiply = [&](auto second, int member, int slab, int part, WideSums& low,
+                        WideSums& high) {
+      constexpr bool kBegins = Shape::kOfChain == 1 || second == 0;
+      if (part % Shape::kStageParts == 0) stage = operands.next();
+      SlabOperands<S> now(next);
+      const int following = (part + 1) % Shape::kQuarters;
+      const bool same = following > 0 || slab + 1 < Shape::kSlabs;
+      const int after = same ? member : member + 1;
+      if (after < Shape::kMembers) {
+        next.load(tile, stride, there, after, following > 0 ? slab : same ? slab + 1 : 0,
+                  following, c.lane);
+      }
+      const u8* at = stage + part % Shape::kStageParts * Shape::kPartBytes;
+      if (kTail == 0 || slab + 1 < Shape::kSlabs) {
+        chains<blocks(Shape::kSlabSubs, second), kBegins>(low, high, now, at);
+      } else {
+        chains<blocks(kTail, second), kBegins>(low, high, now, at);
+      }
+    };
 #pragma unroll 1
     for (int member = 0; member < Shape::kMembers; ++member) {
+      PromptSums of_warp = {};  // in the order of chains of two quarters
 #pragma unroll 1
       for (int slab = 0; slab < Shape::kSlabs; ++slab) {
         PromptSums pair;
 #pragma unroll 1
-        for (int quarter = 0; quarter < Shape::kQuarters; quarter += 2) {
+        for (int part = 0; part < Shape::kQuarters; part += 2) {
+          WideSums low, high;
+          each<2>([&](auto second) {
+            multiply(second, member, slab, part + second, low, high);
+            if constexpr (Shape::kOfChain == 2 && second == 1) {
 #pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            if ((quarter + i) % Shape::kStageParts == 0) stage = operands.next();
-            QuarterOperands<S> now(next);
-            const int following = (quarter + i + 1) % Shape::kQuarters;
-            const bool same = following > 0 || slab + 1 < Shape::kSlabs;
-            const int after = same ? member : member + 1;
-            if (after < Shape::kMembers) {
-              next.load(tile, stride, there, after,
-                        following > 0 ? slab : same ? slab + 1 : 0, following, c.lane);
-            }
-            WideSums low, high;
-            const u8* part = stage + (quarter + i) % Shape::kStageParts * Shape::kPartBytes;
-            if (kTail == 0 || slab + 1 < Shape::kSlabs) {
-              chains<Shape::kSlabSubs>(low, high, now, part);
-            } else {
-              chains<kTail>(low, high, now, part);
-            }
+              for (int k = 0; k < kLaneSums; ++k) of_warp[k] = of_warp[k] + low[k] + high[k];
+            } else if constexpr (Shape::kOfChain == 1) {
 #pragma unroll
-            for (int k = 0; k < kLaneSums; ++k) {
-              const float of = low[k] + high[k];
-              pair[k] = i == 0 ? of : pair[k] + of;
+              for (int k = 0; k < kLaneSums; ++k) {
+                const float of = low[k] + high[k];
+                pair[k] = second == 0 ? of : pair[k] + of;
+              }
             }
+          });
+          if (Shape::kOfChain == 1 && part == 0) of_pair.add(pair, true);
+        }
+        if constexpr (Shape::kOfChain == 1) {
+#pragma unroll
+          for (int k = 0; k < kLaneSums; ++k) pair[k] = of_pair.of_lane[k * 32] + pair[k];
+          if constexpr (Shape::kSlabs > 1) {
+            of_member.add(pair, slab == 0);
+            if (slab < Shape::kSlabs - 1) continue;
+            of_member.take(pair);
           }
-          if (quarter == 0) of_pair.add(pair, true);
+          of_all.add(pair, member == 0);
         }
-#pragma unroll
-        for (int k = 0; k < kLaneSums; ++k) pair[k] = of_pair.of_lane[k * 32] + pair[k];
-        if constexpr (Shape::kSlabs > 1) {
-          of_member.add(pair, slab == 0);
-          if (slab < Shape::kSlabs - 1) continue;
-          of_member.take(pair);
-        }
-        of_all.add(pair, member == 0);
       }
+      if constexpr (Shape::kOfChain == 2) of_all.add(of_warp, member == 0);
     }
     of_all.take(sums);
     operands.done();

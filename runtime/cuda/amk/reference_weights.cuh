@@ -101,7 +101,7 @@ __device__ inline size_t quantised_tile(const WeightFormat& f, int columns) {
 }
 
 // Element of a packed matrix. One that is not quantised: tiles of 8 rows, in them blocks of 32
-// columns, in them 8 columns of one row, in the order 0 1 4 5 2 3 6 7.
+// columns. A block has columns 0 and 1 of every 8, row after row, then 2 and 3, and so on.
 __device__ inline float weight_at(Packed matrix, int columns, int index, int column) {
   const int row = matrix.first + index * matrix.step;
   if (matrix.format.group > 0) {
@@ -109,9 +109,8 @@ __device__ inline float weight_at(Packed matrix, int columns, int index, int col
     return quantised_at(matrix.format, matrix.buffer + tile, row, column);
   }
   const size_t block = size_t(row / 8) * ceil_div(columns, 32) + column / 32;
-  const int group = row % 8 * 4 + column % 32 / 8;
-  const int place = column % 2 + column % 4 / 2 * 4 + column % 8 / 4 * 2;
-  return weight(matrix.buffer, (block * 32 + group) * 8 + place);
+  const int pair = (column % 8 / 2 * 8 + row % 8) * 4 + column % 32 / 8;
+  return weight(matrix.buffer, block * 256 + pair * 2 + column % 2);
 }
 
 // Element of a packed vector.

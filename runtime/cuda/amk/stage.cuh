@@ -4,6 +4,7 @@
 #pragma once
 
 #include "exchange.cuh"
+#include "weights.cuh"
 
 namespace amk {
 
@@ -112,14 +113,19 @@ __device__ __forceinline__ Tiles units_of(int sm, int layer) {
           int(((slot + 1) * S::kUnits + kSMs - 1) / kSMs)};
 }
 
-// The four quarters of a row, which are in neighbouring lanes, in the order in which the flush adds
-// them up.
-__device__ __forceinline__ float sum_of_quarters(float sum) {
+// What a warp has of a row, in the order in which the flush adds it up, to what it had before: the
+// four quarters, which are in neighbouring lanes; or the four chains, of which lanes 4 * row and
+// 4 * row + 2 have two each. The first of the four lanes has the sum.
+__device__ __forceinline__ float row_of_warp(float before, float sum) {
   sum += shuffle_xor(sum, 1);
-  return sum + shuffle_xor(sum, 2);
+  return before + (sum + shuffle_xor(sum, 2));
+}
+__device__ __forceinline__ float row_of_warp(float before, float2 chains) {
+  const float third = shuffle_xor(chains.x, 2), fourth = shuffle_xor(chains.y, 2);
+  return before + chains.x + chains.y + third + fourth;
 }
 
-// Keeps the sum of a whole row of a tile for the flush. All four lanes of the row have it.
+// Keeps the sum of a whole row of a tile for the flush. The first of the row's four lanes has it.
 template <class C>
 __device__ __forceinline__ void keep_row(C& c, int warp, int tile, float sum) {
   float* kept = c.shared.partial[c.flush & 1][warp];
@@ -130,21 +136,30 @@ __device__ __forceinline__ void keep_row(C& c, int warp, int tile, float sum) {
   }
 }
 
-// Keeps a lane's sum of a tile for the flush: a quarter of the columns of row lane / 4. With one
-// sum per row the quarters are added up here.
+// Keeps what a lane has of a tile's row lane / 4 for the flush: the sum of a quarter of the
+// columns, or two chains. With one sum per row they are added up here.
 template <class C>
 __device__ __forceinline__ void keep_partial(C& c, int warp, int tile, float sum) {
   if constexpr (kRowSums == 4) {
     c.shared.partial[c.flush & 1][warp][tile * 32 + c.lane] = sum;
   } else {
-    keep_row(c, warp, tile, sum_of_quarters(sum));
+    keep_row(c, warp, tile, row_of_warp(0, sum));
+  }
+}
+template <class C>
+__device__ __forceinline__ void keep_partial(C& c, int warp, int tile, float2 chains) {
+  if constexpr (kRowSums == 4) {
+    float* kept = &c.shared.partial[c.flush & 1][warp][tile * 32 + c.lane];
+    if (c.lane % 2 == 0) *reinterpret_cast<float2*>(kept) = chains;
+  } else {
+    keep_row(c, warp, tile, row_of_warp(0, chains));
   }
 }
 
 // The same for one token of several: the sum of a whole row.
 template <class C>
 __device__ __forceinline__ void keep_token(C& c, int token, int tile, float sum) {
-  sum = sum_of_quarters(sum);
+  sum = row_of_warp(0, sum);
   if (c.lane % 4 == 0)
     c.shared.partial[c.flush & 1][c.warp][token * kTokenSums + tile * kTileRows + c.lane / 4] = sum;
 }
@@ -175,7 +190,7 @@ __device__ __forceinline__ float sum_of_warps(C& c, int row, int token) {
       sum += warp[token * kTokenSums + row];
     } else if constexpr (kRowSums == 4) {
       const float4 q = *reinterpret_cast<const float4*>(warp + row * kRowSums);
-      sum += (q.x + q.y) + (q.z + q.w);
+      sum += kChainQuarters<S> == 2 ? q.x + q.y + q.z + q.w : (q.x + q.y) + (q.z + q.w);
     } else {
       sum += warp[row];
     }

@@ -16,10 +16,9 @@ __device__ __forceinline__ float load_weight(const u8* vector, int i) {
       load_constant(reinterpret_cast<const WeightElement::Bits*>(vector) + i));
 }
 
-// Where a lane's 8 weights hold column c of its 8: 0 1 4 5 2 3 6 7.
-__device__ __forceinline__ int tile_column(int c) { return (c & 1) | (c & 2) << 1 | (c & 4) >> 1; }
-
-// Matrices of elements as they are: a quad is four blocks of 32 columns, a lane has 8 of each.
+// Matrices of elements as they are: a quad is four blocks of 32 columns. A block is four matrices
+// of 8 rows by 8 elements, as tensor cores take them: matrix 2 * h + c has columns 8t + 4h + 2c + e
+// of each row, in the order of t and then e.
 template <class E>
 struct Elements {
   using Element = E;
@@ -27,11 +26,12 @@ struct Elements {
   static constexpr int kBlockColumns = 32;
   static constexpr int kBlockBytes = kTileRows * kBlockColumns * E::kBytes;
   static constexpr int kQuadBytes = kQuadColumns / kBlockColumns * kBlockBytes;
+  static constexpr int kMatrices = 4, kMatrixBytes = kBlockBytes / kMatrices;
 
   // Element of a block, through the read-only path.
   __device__ __forceinline__ static float at(const u8* block, int row, int column) {
-    const int lane = row * 4 + column / 8;
-    return load_weight(block, lane * 8 + tile_column(column % 8));
+    const int matrix = column / 2 % kMatrices, place = column / 8 * 2 + column % 2;
+    return load_weight(block, (matrix * kTileRows + row) * 8 + place);
   }
 };
 
@@ -303,19 +303,37 @@ constexpr int kQuadsOfChunk = int(kSlotBytes) / W::kQuadBytes < kWarps
 template <class S>
 constexpr int kChunkBytes = kQuadsOfChunk<Matrix<S>, S::kWarps> * Matrix<S>::kQuadBytes;
 
+template <class S>
+constexpr int kTileChunks =
+    ceil_div(ceil_div(int(S::kColumns), kQuadColumns), kQuadsOfChunk<Matrix<S>, S::kWarps>);
+
 // Whether tensor cores multiply the matrix of a stage: they take four activations at a time.
 template <class S>
 constexpr bool kOnTensorCores = AMK_TENSOR_CORES && Element::kBytes == 2 &&
                                 kSame<WeightElement, Element> && S::kColumns % 4 == 0;
 
+// Quarters of a quad's columns that share a chain of mma: S::kChains. Quantised matrices have no
+// chains.
+template <class S>
+constexpr int kChainQuarters =
+    kOnTensorCores<S> && !Matrix<S>::kQuantised ? int(S::kChains) : 1;
+
 // Chunks of a slab, the columns whose sums are a chain of mma: four quads of each of the warps that
-// share a tile, or as many as a chunk has if these are more. In a pass of 8 tokens a warp has the
-// activations of n columns in registers. Quantised matrices have no chains of mma: a slab is
-// what registers hold, and one token has no slabs. Neither has one without tensor cores; of several
-// tokens a slab is then what is in shared memory at a time (ir.PlainSlab).
+// share a tile, or as many as a chunk has if these are more. Where two quarters share a chain, and
+// so a warp keeps half as many sums, they are up to five quads, in slabs of about the same size. In
+// a pass of 8 tokens a warp has the activations of n columns in registers. Quantised matrices have
+// no chains of mma: a slab is what registers hold, and one token has no slabs. Neither has one
+// without tensor cores; of several tokens a slab is then what is in shared memory at a time
+// (kernel.Slabs and kernel.PlainSlab have the same).
 template <class S>
 constexpr int kChunkQuadsOfWarp =
     ceil_div(kQuadsOfChunk<Matrix<S>, S::kWarps>, int(S::kWarps));
+template <int kQuads, class S>
+constexpr int kChunksOfQuads =
+    kChunkQuadsOfWarp<S> < kQuads ? kQuads / kChunkQuadsOfWarp<S> : 1;
+template <class S>
+constexpr int kPairedSlabChunks =
+    ceil_div(kTileChunks<S>, ceil_div(kTileChunks<S>, kChunksOfQuads<5, S>));
 constexpr int kPlainSlabColumns = 1024;  // or a chunk of more
 template <class S>
 constexpr int kChunkColumns = kQuadsOfChunk<Matrix<S>, S::kWarps> * kQuadColumns;
@@ -326,8 +344,8 @@ template <class S>
 constexpr int kSlabChunks =
     kTokens > 1 && !kOnTensorCores<S>       ? kPlainSlabChunks<S>
     : Matrix<S>::kQuantised && kTokens == 1 ? ceil_div(S::kColumns, kQuadColumns)
-    : kChunkQuadsOfWarp<S> < 4              ? 4 / kChunkQuadsOfWarp<S>
-                                            : 1;
+    : kChainQuarters<S> == 2                ? kPairedSlabChunks<S>
+                                            : kChunksOfQuads<4, S>;
 
 // Element of a matrix with n columns.
 template <class W>

@@ -83,6 +83,7 @@ struct Qkv {
   static constexpr int kTasks = 16;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -152,6 +153,7 @@ struct O {
   static constexpr int kTasks = 8;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -168,6 +170,7 @@ struct GateUp {
   static constexpr int kTasks = 40;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -183,6 +186,7 @@ struct Down {
   static constexpr int kTasks = 8;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -209,6 +213,7 @@ struct LmHead {
   static constexpr int kTasks = 40;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 }  // namespace amk
@@ -227,7 +232,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 9, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 10, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

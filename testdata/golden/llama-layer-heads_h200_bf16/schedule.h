@@ -94,6 +94,7 @@ struct QkvKind1 {
   static constexpr int kTasks = 9;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -131,6 +132,7 @@ struct OKind1 {
   static constexpr int kTasks = 6;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -147,6 +149,7 @@ struct GateUpKind1 {
   static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -162,6 +165,7 @@ struct DownKind1 {
   static constexpr int kTasks = 6;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -178,6 +182,7 @@ struct QkvKind2 {
   static constexpr int kTasks = 12;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -215,6 +220,7 @@ struct OKind2 {
   static constexpr int kTasks = 6;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -231,6 +237,7 @@ struct GateUpKind2 {
   static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -246,6 +253,7 @@ struct DownKind2 {
   static constexpr int kTasks = 6;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -262,6 +270,7 @@ struct QkvKind3 {
   static constexpr int kTasks = 18;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -299,6 +308,7 @@ struct OKind3 {
   static constexpr int kTasks = 6;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -315,6 +325,7 @@ struct GateUpKind3 {
   static constexpr int kTasks = 14;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -330,6 +341,7 @@ struct DownKind3 {
   static constexpr int kTasks = 6;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -356,6 +368,7 @@ struct LmHead {
   static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 }  // namespace amk
@@ -374,7 +387,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 9, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 10, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

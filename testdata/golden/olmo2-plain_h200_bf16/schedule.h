@@ -72,6 +72,7 @@ struct Qkv {
   static constexpr int kTasks = 12;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -119,6 +120,7 @@ struct O {
   static constexpr int kTasks = 6;  // producers of L{i}.o
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -143,6 +145,7 @@ struct GateUp {
   static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -157,6 +160,7 @@ struct Down {
   static constexpr int kTasks = 6;  // producers of L{i}.down
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -192,6 +196,7 @@ struct LmHead {
   static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 }  // namespace amk
@@ -210,7 +215,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 9, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 10, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

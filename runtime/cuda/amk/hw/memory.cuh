@@ -91,11 +91,10 @@ template <class T>
 __device__ __forceinline__ T load_constant(const T* p) {
   return __ldg(p);
 }
-// 16 bytes of them that an SM reads once for each tile: kept out of L1. Other SMs find them in L2.
-__device__ __forceinline__ uint4 load_weights_16(const void* p) {
-  uint4 v;
-  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+// 4 bytes of them that an SM reads once for each tile: kept out of L1. Other SMs find them in L2.
+__device__ __forceinline__ u32 load_weights_4(const void* p) {
+  u32 v;
+  asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(p));
   return v;
 }
 

@@ -44,6 +44,18 @@ __device__ __forceinline__ void mma_u8s8(int (&d)[4], u32 a0, u32 a1, u32 a2, u3
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+// A of m16n8k16: four matrices of 8 rows by 16 bytes, one after another in shared memory. The first
+// two are rows 0 to 7, with columns 0 to 7 and 8 to 15, and the others rows 8 to 15.
+__device__ __forceinline__ uint4 load_matrices(const void* matrices, int lane) {
+  // A lane says where a row is, and the registers alternate between the halves of rows.
+  const int row = (lane & 7) * 16 + (lane & 8) * 32 + (lane & 16) * 8;
+  uint4 a;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(a.x), "=r"(a.y), "=r"(a.z), "=r"(a.w)
+               : "r"(shared_address(matrices) + row));
+  return a;
+}
+
 // Transposes an 8x8 matrix of 16-bit values held one register per lane.
 __device__ __forceinline__ u32 transpose8x8(u32 a) {
   u32 d;

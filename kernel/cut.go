@@ -1,0 +1,48 @@
+package kernel
+
+import "amkc/ir/format"
+
+// A Cut is how the columns of a matrix stage are cut on tensor cores: into chunks of the ring, these into the quads of
+// each of the warps that share a tile, and the quads of a warp into slabs.
+type Cut struct {
+	Matrix  format.Format
+	Columns int
+	Chunk   int // bytes
+	Warps   int // that share a tile
+	Chains  int // quarters of a quad that share a chain of mma, unless the matrix is quantised
+}
+
+// Quads is the number of quads of a warp.
+func (c *Cut) Quads() int { return QuadsPerWarp(c.Matrix.Geometry(), c.Columns, c.Chunk, c.Warps) }
+
+// Slabs is the number of slabs: a chain of mma ends with each of them. kSlabChunks of weights.cuh is the same.
+func (c *Cut) Slabs() int { return ceil(c.chunks(), c.slabChunks()) }
+
+// SlabQuads is the number of quads of a slab per warp: those of whole chunks, if there are several slabs.
+func (c *Cut) SlabQuads() int {
+	if c.Slabs() == 1 {
+		return c.Quads()
+	}
+	return c.slabChunks() * quadsOfChunk(c.Matrix.Geometry(), c.Chunk, c.Warps)
+}
+
+func (c *Cut) chunks() int {
+	return ceil(ceil(c.Columns, format.QuadColumns), ChunkQuads(c.Matrix.Geometry(), c.Chunk, c.Warps))
+}
+
+// slabChunks is how many chunks a slab has. Slabs of chains of two quarters have about the same size.
+func (c *Cut) slabChunks() int {
+	ofChunk := quadsOfChunk(c.Matrix.Geometry(), c.Chunk, c.Warps)
+	if _, quantised := c.Matrix.(format.Quantised); quantised || c.Chains == 1 {
+		return max(1, slabQuads/ofChunk)
+	}
+	chunks := c.chunks()
+	return ceil(chunks, ceil(chunks, max(1, pairedSlabQuads/ofChunk)))
+}
+
+// How many quads of a slab are one warp's at most, unless a chunk has more: where a quarter has a chain of its own, and
+// where two quarters share one, so that a warp keeps half as many sums.
+const (
+	slabQuads       = 4
+	pairedSlabQuads = 5
+)
