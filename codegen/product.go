@@ -241,7 +241,7 @@ func (w *productWriter) value(ops []ir.Operand, k int) string {
 func (w *productWriter) define(o *ir.Op, want ir.Op, noun, expression string) {
 	first := buf(o.Out, 0)
 	v := w.variable(first, noun)
-	w.chain = append(w.chain, fmt.Sprintf("    const float %s = %s;", v, expression))
+	w.chain = append(w.chain, fmt.Sprintf("    const auto %s = %s;", v, expression))
 	if strings.HasPrefix(first, "%") {
 		want.Out = []ir.Operand{view(first)}
 		w.want = append(w.want, want)
@@ -324,7 +324,7 @@ func (w *productWriter) done() *stageFunc {
 		f.Lines = append([]string{"  Best best;"}, f.Lines...)
 	}
 	f.Lines = slices.Concat(f.Lines, w.opening, w.product)
-	f.Lines = append(f.Lines, fmt.Sprintf("  gemv<%s>(c, %s, [&](const Row& r, float %s) {", f.Struct, w.reader, w.row))
+	f.Lines = append(f.Lines, fmt.Sprintf("  gemv<%s>(c, %s, [&](const auto& r, auto %s) {", f.Struct, w.reader, w.row))
 	f.Lines = append(append(f.Lines, w.chain...), "  });")
 	if w.best {
 		f.Lines = append(f.Lines, "  return best;")

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"fmt"
 	"slices"
 
 	"amkc/ir"
@@ -13,16 +14,18 @@ import (
 // next one begins.
 const promptFile = "prompt.cu"
 
-// Constants of the kernel (prompt_digits.cuh, prompt_gemm.cuh, prompt.cuh). prompt.cu asserts the workspace that
-// follows from them, and PromptRing that two stages fit.
+// Constants of the kernel (prompt_digits.cuh, prompt_gemm.cuh, prompt.cuh, context.cuh). prompt.cu asserts the
+// workspace that follows from them, and PromptRing that two stages fit.
 const (
 	tokenTile         = 64                                // tokens that a block multiplies at once
 	promptStages      = 2                                 // of operands at least, in shared memory
 	promptResultBytes = kernel.Warps * tokenTile * 17 * 4 // finished sums: 16 rows of a warp, and one for the banks
-	wideResultBytes   = kernel.Warps * tokenTile * 32 * 4 // and other sums of a warp, with wgmma
 	partSubs          = 4                                 // quads of a part of a quantised matrix's operand
 	promptAlign       = 1024                              // bytes
-	promptScratch     = 256                               // bytes (context.cuh)
+	promptScratch     = 1024                              // bytes
+	promptSlots       = 7                                 // of the ring, with wgmma
+	promptSlotBytes   = 32768                             // of 64 columns
+	promptMatrix      = 128                               // bytes of what is known of a matrix, and of a tensor map
 )
 
 // A promptProduct is what the kernel for prompts needs to know of a matrix stage.
@@ -40,20 +43,22 @@ func (b *builder) promptTokens() int {
 	switch {
 	case b.pass.NumTokens() > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.barriers > 0,
 		slices.ContainsFunc(b.d.Bodies, func(of *kernel.Body) bool { return of.NoPrompt }),
-		m.Cache != m.Weights && m.Cache != ir.I8, b.mostMatrices() > promptMatrices(m):
+		m.Cache != m.Weights && m.Cache != ir.I8, len(matricesOf(&b.p.Variants[0])) > promptMatrices(m), !b.sameMatrices():
 		return 0
 	}
 	shared := knobs.BlockBytes(&b.p.Config, b.p.Target) / 256 * 256 // kPromptSharedBytes
-	ring := shared - promptScratch - aligned(8*promptMatrices(m))
-	if ring < m.Most(func(f *ir.LayerFacts) int { return promptAttention(f, m.Cache) }) {
+	if shared-promptScratch < m.Most(func(f *ir.LayerFacts) int { return promptAttention(f, m.Cache) }) {
 		return 0
 	}
-	ring -= promptResultBytes
-	if b.d.WGMMA() {
-		ring -= wideResultBytes
-	}
 	for _, p := range b.products {
-		if s := p.shape(); p.Columns%4 != 0 || ring < promptStages*s.stageBytes() {
+		need := promptResultBytes + promptStages*b.promptShape(p).stageBytes()
+		if b.wide(p) {
+			need = promptSlots * promptSlotBytes
+			if b.turnSlots(p) > promptSlots {
+				return 0
+			}
+		}
+		if p.Columns%4 != 0 || shared-promptScratch < need {
 			return 0
 		}
 	}
@@ -73,24 +78,45 @@ func promptAttention(f *ir.LayerFacts, cache ir.DType) int {
 // WGMMA reports whether the architecture has wgmma, which later architectures do not have.
 func (d *cudaData) WGMMA() bool { return d.arch == "sm_90a" }
 
+// wide reports whether wgmma multiplies the matrix of a product.
+func (b *builder) wide(p promptProduct) bool {
+	_, quantised := p.Matrix.(format.Quantised)
+	return b.d.WGMMA() && !quantised
+}
+
+// turnSlots is how many slots of the ring hold what wgmma multiplies in a turn: a chain of two quarters, or two of one.
+func (b *builder) turnSlots(p promptProduct) int {
+	const slotQuarters = 4
+	return (p.SlabQuads()*p.Chains + slotQuarters - 1) / slotQuarters * (2 / p.Chains)
+}
+
 // promptMatrices is how many matrices a step may read (kMostMatrices).
 func promptMatrices(m *ir.Model) int { return 8*m.Layers + 16 }
 
-// mostMatrices is how many a step reads.
-func (b *builder) mostMatrices() int {
-	most := 0
-	for i := range b.p.Variants {
-		n := 0
-		for _, section := range sections(&b.p.Variants[i]) {
+// matricesOf are the matrices that a step of a variant reads, in order: the operand of a stage, and the iteration.
+func matricesOf(v *ir.Variant) []string {
+	var out []string
+	for _, section := range sections(v) {
+		at := site{loop: section.loop}
+		for _, i := range at.indices() {
 			for _, s := range section.stages {
-				if b.columnsOf(s) > 0 {
-					n += len((site{loop: section.loop}).indicesOf(s))
+				if o := op(s, ir.GEMV); len(o.In) == 2 && slices.Contains(at.indicesOf(s), i) {
+					out = append(out, fmt.Sprintf("%s %d", o.In[1].Buf, i))
 				}
 			}
 		}
-		most = max(most, n)
 	}
-	return most
+	return out
+}
+
+// sameMatrices reports whether every variant reads the matrices of the first in its order: the host lists them once.
+func (b *builder) sameMatrices() bool {
+	for i := range b.p.Variants {
+		if !slices.Equal(matricesOf(&b.p.Variants[i]), matricesOf(&b.p.Variants[0])) {
+			return false
+		}
+	}
+	return true
 }
 
 // A promptShape is how the operand of a product lies: PromptShape of prompt_shape.cuh. It is parts, one after another.
@@ -100,7 +126,7 @@ type promptShape struct {
 	stageParts int // that pass through shared memory together
 }
 
-func (p promptProduct) shape() promptShape {
+func (b *builder) promptShape(p promptProduct) promptShape {
 	members := min(p.Warps, (p.Columns+format.QuadColumns-1)/format.QuadColumns) // warps that have a quad
 	const quarters = 4
 	if _, quantised := p.Matrix.(format.Quantised); quantised {
@@ -113,6 +139,9 @@ func (p promptProduct) shape() promptShape {
 		}
 		return promptShape{parts: members * quarters * ((p.Quads() + partSubs - 1) / partSubs),
 			partBytes: partSubs * each, stageParts: 1}
+	}
+	if b.wide(p) { // whole quads of every warp
+		return promptShape{parts: members * p.Quads(), partBytes: tokenTile * format.QuadColumns * 2, stageParts: 1}
 	}
 	slabSubs := p.SlabQuads()
 	s := promptShape{parts: members * p.Slabs() * quarters, stageParts: 1,
@@ -175,12 +204,17 @@ func (b *builder) promptBytes(tokens int) int {
 		}
 	}
 	for _, p := range b.products {
-		columns = max(columns, p.shape().columns()*p.parts)
+		columns = max(columns, b.promptShape(p).columns()*p.parts)
+	}
+	tiled, matrices := tokens, promptMatrix*promptMatrices(m)
+	maps := 0
+	if b.d.WGMMA() {
+		tiled, maps = (tokens+2*tokenTile-1)/(2*tokenTile)*2*tokenTile, matrices
 	}
 	at := promptAlign // the counter of joins
 	angles := max(1, len(b.d.Rotations)) * tokens * m.Most(ir.HeadDimOf)
-	for _, n := range []int{4 * tokens, 4 * angles, tokens * m.Hidden * 4,
-		tokens * columns * 2, tokens * (bytes / 2)} {
+	for _, n := range []int{matrices, maps, 4 * tokens, 4 * angles, tokens * m.Hidden * 4,
+		tiled * columns * 2, tokens * (bytes / 2)} {
 		at = aligned(at + n)
 	}
 	return at

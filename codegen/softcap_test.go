@@ -83,7 +83,7 @@ func TestSoftCapCompiles(t *testing.T) {
 	require.NoError(t, err)
 	files, err := CUDA(p)
 	require.NoError(t, err)
-	require.Contains(t, string(files["stages.h"]), "    const float capped = soft_cap(y, 0x1.ep+04f);\n"+
+	require.Contains(t, string(files["stages.h"]), "    const auto capped = soft_cap(y, 0x1.ep+04f);\n"+
 		"    store_logit(c, r, capped);\n")
 	compiles(t, p)
 }

@@ -27,21 +27,21 @@ func TestWhichBuildsReadPrompts(t *testing.T) {
 		config        ir.ScheduleConfig
 		want          int
 	}{
-		"bf16":                 {"zoo/llama-gqa", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 512},
-		"fp16":                 {"zoo/llama-gqa", "a100", ir.F16, nil, ir.ScheduleConfig{}, 512},
-		"norms per head":       {"zoo/qwen3-qknorm", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 512},
+		"bf16":                 {"zoo/llama-gqa", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 2048},
+		"fp16":                 {"zoo/llama-gqa", "a100", ir.F16, nil, ir.ScheduleConfig{}, 2048},
+		"norms per head":       {"zoo/qwen3-qknorm", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 2048},
 		"as the user says":     {"zoo/llama-gqa", "h200", ir.BF16, nil, tokens(128), 128},
 		"none":                 {"zoo/llama-gqa", "h200", ir.BF16, nil, tokens(0), 0},
 		"fp32":                 {"zoo/llama-gqa", "h200", ir.F32, nil, ir.ScheduleConfig{}, 0},
 		"no tensor cores":      {"zoo/llama-gqa", "t4", ir.F16, nil, ir.ScheduleConfig{}, 0},
-		"a cache of integers":  {"zoo/llama-gqa", "h200", ir.BF16, &i8, ir.ScheduleConfig{}, 512},
-		"windows":              {"zoo/mistral-window", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 512},
-		"quantised":            {"quantised/models/llama-ct-int4", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 512},
-		"fp8":                  {"quantised/models/llama-ct-fp8", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 512},
+		"a cache of integers":  {"zoo/llama-gqa", "h200", ir.BF16, &i8, ir.ScheduleConfig{}, 2048},
+		"windows":              {"zoo/mistral-window", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 2048},
+		"quantised":            {"quantised/models/llama-ct-int4", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 2048},
+		"fp8":                  {"quantised/models/llama-ct-fp8", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 2048},
 		"barriers":             {"zoo/llama-gqa", "h200", ir.BF16, nil, barriers, 0},
 		"uneven columns":       {"zoo/llama-biases-yarn", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 0},
-		"a block of 99 KB":     {"pycoder-5m", "l4", ir.BF16, nil, ir.ScheduleConfig{}, 512},
-		"8B in 99 KB":          {"../configs/llama-3.1-8b", "rtx4090", ir.BF16, nil, ir.ScheduleConfig{}, 512},
+		"a block of 99 KB":     {"pycoder-5m", "l4", ir.BF16, nil, ir.ScheduleConfig{}, 2048},
+		"8B in 99 KB":          {"../configs/llama-3.1-8b", "rtx4090", ir.BF16, nil, ir.ScheduleConfig{}, 1280},
 		"a block that is made": {"zoo/llama-gqa", "h200", ir.BF16, nil, small, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

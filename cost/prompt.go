@@ -169,7 +169,6 @@ type promptMatrix struct {
 	stages int     // of the operand, one after the other
 	quads  int     // of a warp in a stage
 	format format.Format
-	wide   bool // each warp of a step has as many quads as the others
 }
 
 func (m *PromptModel) matrix(s *stage) promptMatrix {
@@ -178,7 +177,7 @@ func (m *PromptModel) matrix(s *stage) promptMatrix {
 		tiles += s.tasks[k].tiles
 	}
 	out, g := promptMatrix{format: s.format}, s.format.Geometry()
-	quads, inChunk := ceil(columns, format.QuadColumns), kernel.ChunkQuads(g, r.chunk, s.warps)
+	quads := ceil(columns, format.QuadColumns)
 	p := r.multiplies(s, s.format, columns)
 	members, slabs := min(s.warps, quads), p.Slabs()
 	out.quads = p.SlabQuads()
@@ -189,15 +188,38 @@ func (m *PromptModel) matrix(s *stage) promptMatrix {
 	}
 	out.rows, out.stages = ceil(tiles*g.Rows, promptRows), members*slabs*promptParts
 	out.bytes = float64(g.TileBytes(columns)) * float64(promptRows/g.Rows)
-	last := quads - (ceil(quads, inChunk)-1)*inChunk
-	out.wide = inChunk%s.warps == 0 && last%s.warps == 0
 	return out
+}
+
+// wideProduct is the time that wgmma takes for the tiles of a matrix: chain after chain, of which two groups of warps
+// take turns, and a tile's rows are finished while the next one is copied.
+func (m *PromptModel) wideProduct(s *stage, tokens int) float64 {
+	r, rows := m.step.reader, 0
+	for k := range s.tasks {
+		rows += s.tasks[k].tiles * s.format.Geometry().Rows
+	}
+	p := r.multiplies(s, s.format, s.columns)
+	members, tileRows := min(s.warps, ceil(s.columns, format.QuadColumns)), widePromptRows
+	if p.Chains == 1 { // more sums are kept, of fewer rows
+		tileRows /= 2
+	}
+	chains := members * p.Slabs() * 2 * promptParts / p.Chains
+	products := members * p.Quads() * 2 * promptParts
+	cycles := promptChain*float64(chains) + promptProduct*float64(products*tileRows)/widePromptRows
+	tile := cycles/m.m.clock + widePromptTile
+	tiles := ceil(rows, tileRows) * ceil(tokens, widePromptTokens)
+	bytes := float64(s.format.Geometry().TileBytes(s.columns)) * float64(rows/s.format.Geometry().Rows)
+	return max(float64(ceil(tiles, m.m.sms))*tile, bytes/m.m.read)
 }
 
 // product is the time of a matrix stage: its operand is written, all join, its tiles are multiplied, and all join.
 func (m *PromptModel) product(s *stage, tokens int) float64 {
 	if s.format == nil {
 		return 0
+	}
+	if _, quantised := s.format.(format.Quantised); !quantised && m.step.program.Target.Arch == "sm_90a" {
+		operand := float64(2*2*tokens*s.columns) / (m.m.l2 * float64(m.m.sms)) // 16 bits, read and written
+		return m.wideProduct(s, tokens) + memoryLatency + operand + 2*join
 	}
 	w := m.matrix(s)
 	tiles := w.rows * ceil(tokens, promptTokens)
@@ -213,11 +235,8 @@ func (m *PromptModel) product(s *stage, tokens int) float64 {
 // least is the cycles that a stage of an operand takes, however fast its bytes come.
 func (m *PromptModel) least(w promptMatrix) float64 {
 	_, quantised := w.format.(format.Quantised)
-	switch {
-	case quantised:
+	if quantised {
 		return max(promptStep, integerQuad*float64(w.quads))
-	case m.step.program.Target.Arch == "sm_90a" && w.wide:
-		return promptStep
 	}
 	return max(promptStep, plainQuad*float64(w.quads))
 }

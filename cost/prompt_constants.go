@@ -17,8 +17,20 @@ const (
 	// to finish the rows of 64 tokens. Estimated.
 	promptTile = 2.0
 
+	// promptChain is the cycles that two groups of warps take for a chain of products by wgmma besides the products:
+	// until the slots are there and the turn comes, and to add the sums up. promptProduct is those of a product of each
+	// group, of 64 tokens by 128 rows by 16 columns. 2,048 tokens of Llama-3.1-8B on an H200, whose chains have eight
+	// products, took 1,600 cycles a chain, and the four of chains of half that length in a probe (docs/performance.md)
+	// 19 % more a product.
+	promptChain   = 300
+	promptProduct = 162
+
+	// widePromptTile is the microseconds until the first slot of a tile is there, and to finish its rows. The same
+	// prompt, from products of 4,096 columns whose tiles are many (1.9) and few (5.5).
+	widePromptTile = 3.0
+
 	// plainQuad is the cycles that a block takes at least for a quad of each warp in a stage of its operand where it
-	// multiplies by mma and not by wgmma. docs/performance.md: four passes of 512 tokens of Llama-3.1-8B took 197 ms
+	// multiplies by mma. docs/performance.md: four passes of 512 tokens of Llama-3.1-8B took 197 ms
 	// by mma and 177 by wgmma, on an H100.
 	plainQuad = 690
 
@@ -29,11 +41,12 @@ const (
 
 // The kernel's sizes: prompt_gemm.cuh, prompt_attention.cuh, and Session.Feed of the launcher.
 const (
-	promptRows    = 128 // of a tile
-	promptTokens  = 64  // of a tile
-	promptColumns = 128 // heads of tokens that a block attends for at once
-	promptParts   = 4   // that the columns of a quad are multiplied in
-	promptLeast   = 8   // tokens for which there is a pass; for fewer there are steps
+	promptRows                       = 128      // of a tile
+	promptTokens                     = 64       // of a tile
+	widePromptRows, widePromptTokens = 128, 128 // with wgmma
+	promptColumns                    = 128      // heads of tokens that a block attends for at once
+	promptParts                      = 4        // that the columns of a quad are multiplied in
+	promptLeast                      = 8        // tokens for which there is a pass; for fewer there are steps
 
 	shortestMeasured = 512 // tokens of a prompt
 )

@@ -25,15 +25,15 @@ func TestPromptsThatFit(t *testing.T) {
 		want   int
 		code   string
 	}{
-		"room enough":              {4096, h100, ir.ScheduleConfig{}, 512, ""},
+		"room enough":              {4096, h100, ir.ScheduleConfig{}, 2048, ""},
 		"a small memory":           {4096, &small, ir.ScheduleConfig{}, 320, ""},
 		"a wide model there":       {16384, &small, ir.ScheduleConfig{}, 64, ""},
-		"a memory of unknown size": {16384, &unknown, ir.ScheduleConfig{}, 512, ""},
+		"a memory of unknown size": {16384, &unknown, ir.ScheduleConfig{}, 2048, ""},
 		"the user has decided":     {16384, &small, given(1024), 1024, ""},
 		"none":                     {4096, h100, given(0), 0, ""},
 		"no tensor cores":          {4096, t4, given(128), 128, codeKnob.ID},
 		"none, and none needed":    {4096, t4, given(0), 0, ""},
-		"half a tile":              {4096, h100, given(96), 512, codeRange.ID},
+		"half a tile":              {4096, h100, given(96), 2048, codeRange.ID},
 	} {
 		m := model(c.hidden)
 		out, diags := Resolve(c.config, &m, c.target, Build{Format: ir.MatrixFormat(m.Weights)})

@@ -242,10 +242,10 @@ var table = [...]Row{
 	},
 	PromptTokens: {
 		Group: "prompt", Name: "tokens",
-		Legal: Legal{Lo: 0, Hi: 4096, Multiple: promptTile}, Default: 512,
-		Steps: []int{512}, Plain: 512, // a search times steps, which it does not change
+		Legal: Legal{Lo: 0, Hi: 4096, Multiple: promptTile}, Default: 2048,
+		Steps: []int{2048}, Plain: 2048, // a search times steps, which it does not change
 		Rule: promptThatFits,
-		RuleDoc: "512; less where the vectors of that many tokens, by an estimate from the sizes of the model, would " +
+		RuleDoc: "2048; less where the vectors of that many tokens, by an estimate from the sizes of the model, would " +
 			"take more than a 64th of the target's memory, and 64 at least",
 		Check: checkPrompt,
 		Doc: "tokens of a prompt that one pass takes at most, in builds that have a kernel for it (docs/passes.md); " +

@@ -12,13 +12,13 @@ import (
 //	  const READER NAME{ARGUMENT, …};
 //	  const RowWeights<DESCRIPTOR> NAME(c, PARAMETER);
 //	  const SHAPE NAME(PARAMETER);
-//	  gemv<DESCRIPTOR>(c, READER, [&](const Row& r, float NAME) {
+//	  gemv<DESCRIPTOR>(c, READER, [&](const auto& r, auto NAME) {
 //	    STATEMENT…
 //	  });
 //	}
 //
 // A function that looks for the largest logit returns a Best, which it declares first. A statement is a
-// call, or the definition of a float by a call, by a call and a name, or by two names.
+// call, or the definition of a value by a call, by a call and a name, or by two names.
 
 // A function is one of stages.h, as it stands there.
 type function struct {
@@ -178,7 +178,7 @@ func (b *block) product(f *function, t token, known map[string]bool) {
 	} else if reader.text != f.reader.name {
 		b.fail(reader.at, "%v; want %s, the reader before", reader, f.reader.name)
 	}
-	b.phrase(", [ & ] ( const Row & r , float")
+	b.phrase(", [ & ] ( const auto & r , auto")
 	f.row = b.fresh(known)
 	b.phrase(") {")
 	for b.err == nil {
@@ -199,7 +199,7 @@ func (b *block) statement(t token, known map[string]bool) statement {
 	var s statement
 	s.at = t.at
 	if t.text == "const" {
-		b.want("float")
+		b.want("auto")
 		s.name = b.word("a name").text
 		b.want("=")
 		t = b.token()

@@ -30,3 +30,19 @@ func TestPlacesOfPromptOperands(t *testing.T) {
 		})
 	}
 }
+
+// The same of those that wgmma multiplies, and of the tiles of products.
+func TestTilesOfPrompts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+	for _, chunk := range []int{4096, 16384} {
+		t.Run(fmt.Sprint(chunk), func(t *testing.T) {
+			var config ir.ScheduleConfig
+			knobs.ChunkBytes.Set(&config, chunk)
+			knobs.InFlight.Set(&config, 1)
+			dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "zoo/llama-gqa", Config: config})
+			runOnCPU(t, "prompt_tiles.cc", []string{dir}, "-DAMK_TENSOR_CORES=1", "-DAMK_PROMPT=1", "-DAMK_WGMMA=1")
+		})
+	}
+}

@@ -227,6 +227,10 @@ type api struct {
 	Occupancy func(blocks *int32, f uintptr, blockSize int32,
 		dynamicShared uintptr) result `cu:"cuOccupancyMaxActiveBlocksPerMultiprocessor"`
 
+	TensorMapEncode func(to unsafe.Pointer, dtype int32, rank uint32, at Ptr, sizes, strides *uint64, box,
+		elementStrides *uint32, interleave, swizzle, promotion,
+		fill int32) result `cu:"cuTensorMapEncodeTiled,optional"`
+
 	LaunchKernel func(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream uintptr, params,
 		extra *unsafe.Pointer) result `cu:"cuLaunchKernel"`
 	LaunchCooperativeKernel func(f uintptr, gx, gy, gz, bx, by, bz, shared uint32, stream uintptr,

@@ -19,6 +19,8 @@ import (
 const (
 	promptInfoName = "amk_prompt_info"
 	promptName     = "amk_prompt"
+
+	promptMatricesName = "amk_prompt_matrices"
 )
 
 // promptLeast is how many tokens make a pass over a prompt worth its while: it takes longer than a step.
@@ -32,15 +34,19 @@ const promptTile = 64
 type promptKernel struct {
 	module    *driver.Module
 	decode    *driver.Function
-	tokens    int // of a pass at most
-	threads   int // per block
-	shared    int // bytes per block
-	workspace int // bytes, in global memory
+	list      *driver.Function // of matrices
+	tokens    int              // of a pass at most
+	threads   int              // per block
+	shared    int              // bytes per block
+	workspace int              // bytes, in global memory
 	memory    driver.Ptr
+
+	// Where in the workspace the kernel lists its matrices, and where it expects their tensor maps.
+	matrices, maps, mostMatrices int
 }
 
 // promptInfoSize is sizeof(amk::PromptInfo), amk/prompt.cuh.
-const promptInfoSize = 4*4 + 8
+const promptInfoSize = 4*4 + 3*8 + 2*4
 
 // decodePromptInfo reads the bytes of an amk::PromptInfo and refuses contents that no build has.
 func decodePromptInfo(raw []byte) (*promptKernel, error) {
@@ -53,10 +59,13 @@ func decodePromptInfo(raw []byte) (*promptKernel, error) {
 	}
 	workspace := le.Uint64(raw[16:])
 	k := &promptKernel{tokens: int(le.Uint32(raw[4:])), threads: int(le.Uint32(raw[8:])),
-		shared: int(le.Uint32(raw[12:])), workspace: int(workspace)}
-	if k.tokens < 1 || k.tokens > MaxPromptTokens || k.threads < 1 || workspace < 1 || workspace > maxWorkspace {
+		shared: int(le.Uint32(raw[12:])), workspace: int(workspace), mostMatrices: int(le.Uint32(raw[40:]))}
+	matrices, maps := le.Uint64(raw[24:]), le.Uint64(raw[32:])
+	if k.tokens < 1 || k.tokens > MaxPromptTokens || k.threads < 1 || workspace < 1 || workspace > maxWorkspace ||
+		max(matrices, maps)+uint64(max(0, k.mostMatrices))*promptMatrixSize > workspace {
 		return nil, fmt.Errorf("%s holds a size that no kernel has", promptInfoName)
 	}
+	k.matrices, k.maps = int(matrices), int(maps)
 	return k, nil
 }
 
@@ -109,7 +118,10 @@ func (s *Session) loadPrompt(image []byte) (err error) {
 	if err := checkShape(shape, s.dev.Facts()); err != nil {
 		return err
 	}
-	k.decode, err = s.function(&megakernel{info: shape}, module, PromptFile, promptName)
+	if k.decode, err = s.function(&megakernel{info: shape}, module, PromptFile, promptName); err != nil {
+		return err
+	}
+	k.list, err = module.Function(promptMatricesName)
 	return err
 }
 

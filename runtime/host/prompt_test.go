@@ -189,8 +189,8 @@ func TestStallInAPassOverAPrompt(t *testing.T) {
 // A file that is not a kernel for prompts of this build is refused before anything large is loaded.
 func TestKernelsForPromptsThatAreRefused(t *testing.T) {
 	for image, want := range map[string]string{
-		"prompt=64 prompt_abi=10":               "runtime ABI is 10",
-		"prompt=64 prompt_short=8":              "16 bytes, and 24 are expected",
+		"prompt=64 prompt_abi=11":               "runtime ABI is 11",
+		"prompt=64 prompt_short=8":              "40 bytes, and 48 are expected",
 		"prompt=32":                             "passes of 32 tokens, and the manifest says 64",
 		"prompt=0":                              "a size that no kernel has",
 		"prompt=64 layout=1":                    "rows of its cache are laid out otherwise",
@@ -199,6 +199,7 @@ func TestKernelsForPromptsThatAreRefused(t *testing.T) {
 		"prompt=64 prompt_threads=0":            "a size that no kernel has",
 		"prompt=64 prompt_workspace=0":          "a size that no kernel has",
 		"prompt=64 prompt_workspace=" + tooBig:  "a size that no kernel has",
+		"prompt=64 prompt_matrices=600":         "a size that no kernel has",
 		"prompt=64 more=64":                     "its weights and cache have other sizes",
 		"prompt=64 prompt_shared=300000":        "of shared memory a block",
 		"prompt=64 prompt_threads=4096":         "4096 threads a block",

@@ -316,5 +316,8 @@ func (s *Session) fill(ctx context.Context, path string, progress Progress) erro
 			return err
 		}
 	}
-	return s.stream.Synchronize()
+	if err := s.stream.Synchronize(); err != nil || s.prompt == nil {
+		return err
+	}
+	return s.mapMatrices()
 }

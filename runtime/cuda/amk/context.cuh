@@ -176,9 +176,20 @@ __device__ __forceinline__ Scratch& block_scratch() {
 }
 
 #if AMK_PROMPT
+// With wgmma, warps of their own copy what the others multiply.
+constexpr int kPromptThreads = kConsumers + (AMK_WGMMA ? 128 : 0);
+constexpr int kTokensTogether = 4;  // whose vectors a warp has at once
+constexpr int kPromptSlots = 7;  // of the ring that matrices and operands pass through
+
 // Shared memory of a block that reads prompts, besides what stages pass through it. codegen counts
 // its bytes: change both together.
 struct PromptScratch {
+#if AMK_WGMMA
+  u64 full[kPromptSlots];   // of the ring's slots (prompt_ring.cuh)
+  u64 empty[kPromptSlots];
+  u32 started;  // products whose operands are there
+#endif
+  float2 sums[2][kTokensTogether][kConsumerWarps];  // of vectors; two sets take turns
   alignas(16) float squares[2][2 * kConsumerWarps];  // of two vectors at most
   u32 aborted;  // sticky: waits return at once
   // Of the launch, for a thread that waits too long.
@@ -187,7 +198,7 @@ struct PromptScratch {
   u32* abort_device;
   Stall* stalls;
 };
-constexpr int kPromptScratchBytes = 256;  // at the end of what a block may use
+constexpr int kPromptScratchBytes = 1024;  // at the end of what a block may use
 static_assert(sizeof(PromptScratch) <= kPromptScratchBytes, "codegen leaves room for it");
 constexpr u32 kPromptSharedBytes = kSharedLimit / 256 * 256;  // what is at its end is aligned
 

@@ -134,6 +134,11 @@ struct RowWeights {
     if (r.local < kFlushRows) return first;
     return r.valid ? load_weight(weights, r.row) : 0.0f;
   }
+  // Of several rows that a thread has at once (prompt_pairs.cuh).
+  template <class Rows>
+  __device__ __forceinline__ auto of(const Rows& r) const {
+    return r.elements_of(weights);
+  }
 };
 
 // ---- destinations ---------------------------------------------------------------------------
@@ -188,8 +193,11 @@ struct Candidate {
 // The same for each token whose rows the thread finishes. A pass over a prompt chooses no token.
 struct Best {
   Candidate of[kTokenTurns];
-  __device__ __forceinline__ void offer_row(const Row& r, float v) {
-    if (r.valid && !AMK_PROMPT) of[r.token / kTokensAtOnce].offer(v, r.row);
+  template <class Rows, class Values>
+  __device__ __forceinline__ void offer_row(const Rows& r, Values v) {
+    if constexpr (!AMK_PROMPT) {
+      if (r.valid) of[r.token / kTokensAtOnce].offer(v, r.row);
+    }
   }
 };
 

@@ -8,8 +8,10 @@
 #pragma once
 
 #include "ending.cuh"
-#include "prompt_shape.cuh"
-#include "prompt_walk.cuh"
+#include "prompt_matrices.cuh"
+#if AMK_WGMMA
+#include "prompt_ring.cuh"
+#endif
 
 namespace amk {
 
@@ -29,16 +31,20 @@ __host__ __device__ constexpr u64 prompt_page(u32 offset) {
   return at / 2;
 }
 struct PromptPlaces {
-  u64 inverse, rotation, residual, operand, pages, end;
+  u64 matrices, maps, inverse, rotation, residual, operand, pages, end;
 };
 constexpr PromptPlaces prompt_places(int operand_columns) {
   const auto next = [](u64 at, u64 bytes) { return (at + bytes + 1023) / 1024 * 1024; };
+  // Tiles of tokens are whole.
+  constexpr u64 kTiled = round_up(kPromptTokens, AMK_WGMMA ? 2 * kTokenTile : kTokenTile);
   PromptPlaces p{};
-  p.inverse = 1024;  // after the counter of joins
+  p.matrices = 1024;  // after the counter of joins
+  p.maps = next(p.matrices, u64(kMostMatrices) * sizeof(PromptMatrix));
+  p.inverse = next(p.maps, AMK_WGMMA ? u64(kMostMatrices) * sizeof(TensorMap) : 0);
   p.rotation = next(p.inverse, u64(kPromptTokens) * 4);
   p.residual = next(p.rotation, u64(kAngleTables) * kPromptTokens * kHeadDim * 4);
   p.operand = next(p.residual, u64(kPromptTokens) * kHidden * 4);
-  p.pages = next(p.operand, u64(kPromptTokens) * operand_columns * 2);
+  p.pages = next(p.operand, kTiled * operand_columns * 2);
   p.end = next(p.pages, kPromptTokens * prompt_page(kExchangeBytes));
   return p;
 }
@@ -51,8 +57,12 @@ struct PromptInfo {
   u32 threads;
   u32 shared_bytes;
   u64 workspace_bytes;
+  u64 matrices;  // where amk_prompt_matrices leaves a PromptMatrix each
+  u64 maps;      // where a TensorMap is expected for each
+  u32 most_matrices;
+  u32 reserved;
 };
-static_assert(sizeof(PromptInfo) == 24, "the host reads this struct byte by byte");
+static_assert(sizeof(PromptInfo) == 48, "the host reads this struct byte by byte");
 
 // State of one thread. Of the launch, `steps` is the number of tokens, `forced` are their ids,
 // `exchange` is the workspace, and its first word, a counter, is 0.
@@ -71,6 +81,10 @@ struct Prompt : Recorder<false> {
   u32 stage = 0;   // for the stall record
   u32 joined = 0;  // joins so far
   int matrix = 0;  // read next
+#if AMK_WGMMA
+  SlotTurn turn;
+  u32 products = 0;  // that copies have begun
+#endif
   u32 norms = 0;
   Branch due = {};
 
@@ -80,7 +94,7 @@ struct Prompt : Recorder<false> {
   __device__ explicit Prompt(const Launch& l)
       : launch(l),
         shared(block_waits()),
-        ring(block_ring() + kMatrixBytes),
+        ring(block_ring()),
         sm(block_index()),
         tid(thread_index()),
         warp(thread_index() / 32),
@@ -112,18 +126,24 @@ struct Prompt : Recorder<false> {
   }
   // The matrix of the stage, which calls this once.
   __device__ __forceinline__ const u8* next_matrix() {
-    return reinterpret_cast<const u8* const*>(block_ring())[matrix++];
+    const auto* matrices =
+        reinterpret_cast<const PromptMatrix*>(launch.exchange + kPromptPlaces.matrices);
+    return matrices[matrix++].address;
   }
 };
 
 // Bytes of shared memory that stages may use.
-constexpr int kPromptRing = int(kPromptSharedBytes) - kPromptScratchBytes - kMatrixBytes;
+constexpr int kPromptRing = int(kPromptSharedBytes) - kPromptScratchBytes;
 
-// All blocks of the pass have arrived, and each sees what the others have written before. A block
+// All blocks of the pass have arrived, and each sees what the others have written before, and so do
+// copies that are begun after it. A block
 // whose wait is cancelled continues: it computes garbage, which the host discards. A pass that
 // makes progress runs to its end after a cancellation: only a wait that expires aborts it.
 __device__ __forceinline__ void join(Prompt& c) {
-  block_sync();
+#if AMK_WGMMA
+  fence_proxy_async();
+#endif
+  consumer_barrier();
   if (c.tid == 0) {
     u32* counter = reinterpret_cast<u32*>(c.launch.exchange);
     add_release(counter, 1);
@@ -133,7 +153,7 @@ __device__ __forceinline__ void join(Prompt& c) {
       if (spin.cancelled(c, Wait::kJoin, c.joined, target)) break;
     }
   }
-  block_sync();
+  consumer_barrier();
 }
 
 // ---- functions of finishers, for a row of any token --------------------------------------------

@@ -123,12 +123,12 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
         *reinterpret_cast<uint2*>(normed + e - H::kUnitRow) = reader.values(words, k);
       }
     }
-    block_sync();
+    consumer_barrier();
     if (c.warp == 0) {
       append_row<H>(head_of_cache<H>(c, cache, head), c.position + token, normed,
                     normed + H::kHeadDim, c.lane);
     }
-    block_sync();
+    consumer_barrier();
   }
   stride = H::kQueryRows;
   return queries;

@@ -10,17 +10,10 @@
 
 namespace amk {
 
-// Whether a stage offers logits to be chosen from: its product is left out unless the logits
-// themselves are asked for.
-template <class S>
-constexpr bool kOffers = false;
-
 constexpr int kPromptRows = kConsumerWarps * 16;  // that a block multiplies at once
 // Finished sums of a warp: of each token its 16 rows, and one more that keeps banks apart.
 constexpr int kResultStride = 17;
-// With wgmma a warp keeps other sums after them.
-constexpr int kResultBytes =
-    kConsumerWarps * kTokenTile * (kResultStride + (AMK_WGMMA ? 32 : 0)) * 4;
+constexpr int kResultBytes = kConsumerWarps * kTokenTile * kResultStride * 4;
 
 // How operands pass through shared memory: in stages of whole parts.
 template <class S>
@@ -51,14 +44,13 @@ struct Operands {
   // The next stage is there, and all are done with the one before.
   __device__ __forceinline__ const u8* next() {
     wait_copies<Ring::kStages - 2>();
-    if constexpr (AMK_WGMMA) fence_proxy_async_shared();
-    block_sync();
+    consumer_barrier();
     fetch(step + Ring::kStages - 1);
     return ring + step++ % Ring::kStages * Ring::kBytes;
   }
   __device__ __forceinline__ void done() {
     wait_copies<0>();
-    block_sync();
+    consumer_barrier();
   }
 
  private:
@@ -100,8 +92,7 @@ struct SlabWeights {
       const int quarter = Shape::quarter_of(part, i);
       const bool inside =
           quad < Shape::kQuads - 1 || quad == Shape::kQuads - 1 && quarter < Shape::kLastQuadBlocks;
-      const u8* at =
-          tile + quad * Shape::W::kQuadBytes + quarter * Shape::W::kBlockBytes + lane * 4;
+      const u8* at = tile + quad * Shape::W::kQuadBytes + quarter * Shape::W::kBlockBytes + lane * 4;
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
         of[i][t] = make_uint4(0, 0, 0, 0);
@@ -272,18 +263,16 @@ __device__ __forceinline__ void finish_rows(Prompt& c, int first_row, int end_ro
   warp_sync();
 }
 
+// A stage's product for all tokens of the pass.
 template <class S, class Reader, class Finish>
-__device__ __forceinline__ void gemv(Prompt& c, const Reader& in, Finish&& finish) {
+__device__ __forceinline__ void narrow_gemv(Prompt& c, const u8* matrix, const Reader& in,
+                                            Finish&& finish) {
   using Shape = PromptShape<S>;
   using Product = typename ProductOf<S, Matrix<S>::kQuantised>::Type;
-  static_assert(S::kColumns % 4 == 0, "what codegen admits");
   constexpr int kParts = kSplitK<S>, kPartRows = S::kRows / kParts;
   constexpr int kPartBytes = tile_bytes<typename Shape::W>(S::kColumns);
   constexpr int kStride = kPartBytes * kParts;
   constexpr int kRowTiles = ceil_div(kPartRows, kPromptRows) * kParts;
-  if constexpr (Reader::kResidual) add_due(c);
-  const u8* matrix = c.next_matrix();
-  if (kOffers<S> && !c.launch.logits) return;
   prepare<S>(c, in);
   const int token_tiles = ceil_div(c.tokens, kTokenTile);
 #pragma unroll 1

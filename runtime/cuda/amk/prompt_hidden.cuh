@@ -8,7 +8,9 @@
 namespace amk {
 
 __device__ __forceinline__ float sum_of_consumers(Prompt& c, float v) {
-  return sum_of_members<kConsumerWarps>(c, 0, make_float2(0, v)).y;
+  float2 own[1] = {{0, v}};
+  sum_of_members<kConsumerWarps>(c, 0, own);
+  return own[0].y;
 }
 
 // Of tokens whose elements x gives by token and column.

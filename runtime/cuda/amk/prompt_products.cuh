@@ -9,26 +9,30 @@
 
 namespace amk {
 
-template <class A, class B, bool kFirst>
-struct Chosen {
-  using Type = A;
-};
-template <class A, class B>
-struct Chosen<A, B, false> {
-  using Type = B;
-};
-
 template <class S>
 struct ProductOf<S, true> {
   using Type = QuantisedProduct<S>;
 };
+#if !AMK_WGMMA
 template <class S>
 struct ProductOf<S, false> {
-#if AMK_WGMMA
-  using Type = typename Chosen<WideProduct<S>, ElementProduct<S>, PromptShape<S>::kWide>::Type;
-#else
   using Type = ElementProduct<S>;
-#endif
 };
+#endif
+
+template <class S, class Reader, class Finish>
+__device__ __forceinline__ void gemv(Prompt& c, const Reader& in, Finish&& finish) {
+  static_assert(S::kColumns % 4 == 0, "what codegen admits");
+  if constexpr (Reader::kResidual) add_due(c);
+  const u8* matrix = c.next_matrix();
+  if (kOffers<S> && !c.launch.logits) return;
+#if AMK_WGMMA
+  if constexpr (!Matrix<S>::kQuantised) {
+    wide_gemv<S>(c, in, finish);
+    return;
+  }
+#endif
+  if constexpr (Matrix<S>::kQuantised || !AMK_WGMMA) narrow_gemv<S>(c, matrix, in, finish);
+}
 
 }  // namespace amk

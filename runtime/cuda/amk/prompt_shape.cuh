@@ -3,6 +3,7 @@
 #pragma once
 
 #include "prompt_digits.cuh"
+#include "prompt_walk.cuh"
 
 namespace amk {
 
@@ -26,20 +27,31 @@ struct PromptColumns : GemvShape<S> {
   }
 };
 
-template <class S, bool kQuantised>
+template <class S, bool kQuantised, bool kWide>
 struct PromptShapeOf;
 
+// Of four words of each of four lanes side by side, those with the number of the lane among them.
+__device__ __forceinline__ uint4 transposed(const u32 (&words)[4], int lane) {
+  const bool odd = lane & 1, high = lane & 2;
+  const u32 a = shuffle_xor(odd ? words[0] : words[1], 1);
+  const u32 b = shuffle_xor(odd ? words[2] : words[3], 1);
+  const u32 first[2] = {odd ? a : words[0], odd ? words[1] : a};
+  const u32 second[2] = {odd ? b : words[2], odd ? words[3] : b};
+  const u32 c = shuffle_xor(high ? first[0] : second[0], 2);
+  const u32 d = shuffle_xor(high ? first[1] : second[1], 2);
+  return high ? make_uint4(c, d, second[0], second[1]) : make_uint4(first[0], first[1], c, d);
+}
+
 // Of elements as they are: slab after slab, and in each a chain after the other. A slab has four
-// parts, each of as many blocks of 32 columns as it has quads: a chain is one of them, or two.
+// parts, each of as many blocks of 32 columns as the slab has quads: a chain is one or two of them.
 template <class S>
-struct PromptShapeOf<S, false> : PromptColumns<S> {
+struct PromptShapeOf<S, false, false> : PromptColumns<S> {
   using C = PromptColumns<S>;
   using C::kSlabs, C::kSlabSubs, C::kQuarters, C::kMembers;
+  static constexpr bool kWhole = false;  // places that no quad is in are left alone
+  static constexpr int kTogether = 1;  // tokens that are stored at once
   static constexpr int kOfChain = kChainQuarters<S>;
-  // Whether wgmma multiplies: each warp of a step has as many quads as the others.
-  static constexpr bool kWide = AMK_WGMMA && C::kEven;
-  // Of each quad of a slab 8 tokens by 32 columns, then those of the other tokens of a tile; or for
-  // wgmma all tokens of a tile (prompt_wgmma.cuh), quad after quad.
+  // Of each quad of a slab 8 tokens by 32 columns, then those of the other tokens of a tile.
   static constexpr int kBlockBytes = 8 * 32 * 2;
   static constexpr int kRowBytes = kSlabSubs * kBlockBytes;
   static constexpr int kPartBytes = kTokenTile / 8 * kRowBytes;
@@ -68,26 +80,62 @@ struct PromptShapeOf<S, false> : PromptColumns<S> {
   }
 
   // Stores four columns of a quad of a token where the lane has them. A warp calls it.
-  __device__ static __forceinline__ void store(u8* tile, int member, int sub, int token, uint2 four,
-                                               int lane) {
-    const int quarter = lane / 8, eight = lane & 3, half = (lane >> 2) & 1;
-    const Place to = place(member, sub, quarter);
-    if constexpr (kWide) {
-      u8* at = tile + to.part + to.block * kTokenTile * 64 + token * 16 + half * kTokenTile * 32 +
-               eight * 4;
-      *reinterpret_cast<u32*>(at) = four.x;
-      *reinterpret_cast<u32*>(at + kTokenTile * 16) = four.y;
-    } else {
-      u8* at = tile + to.part + token / 8 * kRowBytes + to.block * kBlockBytes + token % 8 * 64 +
-               eight * 16 + half * 8;
-      *reinterpret_cast<uint2*>(at) = four;
-    }
+  __device__ static __forceinline__ void store(u8* tile, int member, int sub, int token,
+                                               const uint2 (&four)[kTogether], int lane) {
+    const Place to = place(member, sub, lane / 8);
+    u8* at = tile + to.part + token / 8 * kRowBytes + to.block * kBlockBytes + token % 8 * 64 +
+             (lane & 3) * 16 + (lane >> 2 & 1) * 8;
+    *reinterpret_cast<uint2*>(at) = four[0];
+  }
+};
+
+// The same for wgmma (prompt_wgmma.cuh): chain after chain of a slab, and in each quad after quad.
+// Of a quad a chain has half of the columns of one quarter or two, in groups of eight columns, and
+// of a group 16 bytes of every token of a tile.
+template <class S>
+struct PromptShapeOf<S, false, true> : PromptColumns<S> {
+  using C = PromptColumns<S>;
+  using C::kSubs, C::kSlabs, C::kSlabSubs, C::kQuarters, C::kMembers;
+  static constexpr bool kWhole = true;  // places that no quad is in are zeros
+  static constexpr int kTogether = 4;
+  static constexpr int kOfChain = kChainQuarters<S>;
+  static constexpr int kChains = 2 * kQuarters / kOfChain;  // of a slab
+  static constexpr int kTail = kSubs % kSlabSubs;  // quads of the last slab, if fewer
+  static constexpr int kGroupBytes = kTokenTile * 16;
+  static constexpr int kQuadBytes = kOfChain * 2 * kGroupBytes;  // of a chain
+  static constexpr int kSubBytes = kChains * kQuadBytes;
+  static constexpr size_t kTileBytes = size_t(kMembers) * kSubs * kSubBytes;
+  // Rows that are multiplied at once: what is kept of each element decides.
+  static constexpr int kRows = kOfChain == 2 ? 128 : 64;
+
+  // Quads of a slab.
+  __host__ __device__ static constexpr int quads_of(int slab) {
+    return kTail > 0 && slab == kSlabs - 1 ? kTail : kSlabSubs;
+  }
+
+  // The byte of the first eight columns of a half of a quarter of a quad in a tile.
+  __device__ static __forceinline__ size_t place(int member, int sub, int quarter, int half,
+                                                 int token) {
+    const int slab = sub / kSlabSubs, chain = quarter / kOfChain * 2 + half;
+    return size_t(member * kSubs + slab * kSlabSubs) * kSubBytes +
+           (chain * quads_of(slab) + sub % kSlabSubs) * kQuadBytes +
+           quarter % kOfChain * 2 * kGroupBytes + token * 16;
+  }
+  // Stores four columns of a quad of four tokens where the lane has them. A warp calls it. Of a
+  // token a group of eight columns is spread over four lanes, which exchange tokens for columns.
+  __device__ static __forceinline__ void store(u8* tile, int member, int sub, int token,
+                                               const uint2 (&four)[kTogether], int lane) {
+    const u32 first[kTogether] = {four[0].x, four[1].x, four[2].x, four[3].x};
+    const u32 second[kTogether] = {four[0].y, four[1].y, four[2].y, four[3].y};
+    u8* at = tile + place(member, sub, lane / 8, lane >> 2 & 1, token + (lane & 3));
+    *reinterpret_cast<uint4*>(at) = transposed(first, lane);
+    *reinterpret_cast<uint4*>(at + kGroupBytes) = transposed(second, lane);
   }
 };
 
 // The columns of a quantised matrix: of each warp a quarter after the other, each over all quads.
-template <class S>
-struct PromptShapeOf<S, true> : PromptColumns<S> {
+template <class S, bool kWide>
+struct PromptShapeOf<S, true, kWide> : PromptColumns<S> {
   using C = PromptColumns<S>;
   using C::kSubs, C::kQuarters, C::kMembers;
   using Quarter = QuarterFormat<Matrix<S>>;
@@ -96,17 +144,19 @@ struct PromptShapeOf<S, true> : PromptColumns<S> {
   static constexpr int kTileParts = kMembers * kQuarters * kQuarterParts;
   static constexpr size_t kTileBytes = size_t(kTileParts) * kPartBytes;
   static constexpr int kStageParts = 1;
+  static constexpr bool kWhole = false;
+  static constexpr int kTogether = 1;
 
-  __device__ static __forceinline__ void store(u8* tile, int member, int sub, int token, uint2 four,
-                                               int lane) {
+  __device__ static __forceinline__ void store(u8* tile, int member, int sub, int token,
+                                               const uint2 (&four)[kTogether], int lane) {
     const int part = (member * kQuarters + lane / 8) * kQuarterParts + sub / kPartSubs;
     Quarter::store(tile + size_t(part) * kPartBytes + sub % kPartSubs * Quarter::kBytes, token,
-                   four, lane);
+                   four[0], lane);
   }
 };
 
 template <class S>
-using PromptShape = PromptShapeOf<S, Matrix<S>::kQuantised>;
+using PromptShape = PromptShapeOf<S, Matrix<S>::kQuantised, AMK_WGMMA>;
 
 // Columns of the operand of a stage, for each token; 0 for one that multiplies nothing.
 template <class S, class = void>

@@ -20,87 +20,111 @@ __device__ __forceinline__ uint2 four_of(Prompt& c, const Reader& in, int token,
   }
 }
 
-// Sums over the warps that have a part of a token's vector each, in their order. Every thread of a
-// block comes here: `group` counts the tokens that the block has at once.
-template <int kWarps>
-__device__ __forceinline__ float2 sum_of_members(Prompt& c, int group, float2 own) {
+// Sums over the warps that have a part each of some tokens' vectors, in their order. Every thread
+// of a block comes here: `group` counts those that have tokens of their own.
+template <int kWarps, int kTogether>
+__device__ __forceinline__ void sum_of_members(Prompt& c, int group, float2 (&own)[kTogether]) {
+  static_assert(kTogether <= kTokensTogether, "what scratch has room for");
+  auto& sums = c.shared.sums[c.norms++ & 1];
 #pragma unroll
-  for (int offset = 16; offset; offset >>= 1) {
-    own.x += shuffle_xor(own.x, offset);
-    own.y += shuffle_xor(own.y, offset);
-  }
-  float2* sums = reinterpret_cast<float2*>(c.ring) + (c.norms++ & 1) * kConsumerWarps;
-  if (c.lane == 0) sums[c.warp] = own;
-  block_sync();
-  float2 all = {0, 0};
+  for (int k = 0; k < kTogether; ++k) {
 #pragma unroll
-  for (int w = 0; w < kWarps; ++w) {
-    all.x += sums[group * kWarps + w].x;
-    all.y += sums[group * kWarps + w].y;
+    for (int offset = 16; offset; offset >>= 1) {
+      own[k].x += shuffle_xor(own[k].x, offset);
+      own[k].y += shuffle_xor(own[k].y, offset);
+    }
+    if (c.lane == 0) sums[k][c.warp] = own[k];
   }
-  return all;
+  consumer_barrier();
+#pragma unroll
+  for (int k = 0; k < kTogether; ++k) {
+    own[k] = {0, 0};
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      own[k].x += sums[k][group * kWarps + w].x;
+      own[k].y += sums[k][group * kWarps + w].y;
+    }
+  }
 }
 
 // Writes the operand of a stage, and for a norm what the sums of each token are scaled by. A warp
-// has the columns that the same warp of a step has, four for each lane and quad.
+// has the columns that the same warp of a step has, four for each lane and quad, of a few tokens.
 template <class S, class Reader>
 __device__ __forceinline__ void prepare(Prompt& c, const Reader& in) {
   using Shape = PromptShape<S>;
   using F = Fragments<typename Shape::W>;
   constexpr int kSubs = Shape::kSubs, kGroups = Shape::kGroups, kParts = kSplitK<S>;
+  constexpr int kTogether = Shape::kTogether;
   const int group = c.warp / S::kWarps, member = c.warp % S::kWarps;
   const int column0 = F::column(c.lane);
   auto column_of = [&](int sub) {
     const int column = Shape::quad_of(member, sub) * kQuadColumns + column0;
     return column < S::kColumns ? column : -1;
   };
-  uint2 gain[kSubs] = {}, shift[Reader::kShift ? kSubs : 1] = {};
-  if constexpr (Reader::kGain) {
-#pragma unroll
-    for (int i = 0; i < kSubs; ++i) {
-      if (column_of(i) < 0) continue;
-      gain[i] = load_norm<S::kColumns>(in.weight, column_of(i));
-      if constexpr (Reader::kShift) shift[i] = load_norm<S::kColumns>(in.bias, column_of(i));
-    }
-  }
+  const int units = ceil_div(c.tokens, kTogether) * kParts;
 #pragma unroll 1
-  for (int first = c.sm * kGroups; first < c.tokens * kParts; first += kSMs * kGroups) {
-    const int at = first + group, token = at / kParts, part = at % kParts;
-    const bool real = at < c.tokens * kParts;
-    uint2 x[kSubs];
+  for (int first = c.sm * kGroups; first < units; first += kSMs * kGroups) {
+    const int unit = first + group, token = unit / kParts * kTogether, part = unit % kParts;
+    auto load = [&](uint2 (&x)[kTogether], int sub) {
+      const int column = column_of(sub);
 #pragma unroll
-    for (int i = 0; i < kSubs; ++i) {
-      x[i] = real && column_of(i) >= 0 ? four_of<S>(c, in, token, part, column_of(i))
-                                       : make_uint2(0, 0);
-    }
-    Centre centre = {};
-    if constexpr (Reader::kNorm || Reader::kCentred) {
-      float2 own = {0, 0};
-#pragma unroll
+      for (int k = 0; k < kTogether; ++k) {
+        const bool there = unit < units && token + k < c.tokens && column >= 0;
+        x[k] = there ? four_of<S>(c, in, token + k, part, column) : make_uint2(0, 0);
+      }
+    };
+    float2 own[kTogether] = {};
+    Centre centre[kTogether] = {};
+    if constexpr (Reader::kCentred) {
+#pragma unroll 4
       for (int i = 0; i < kSubs; ++i) {
-        if constexpr (Reader::kCentred) own.x += sum_of(x[i]);
-        own.y += squares_of(x[i]);
+        uint2 x[kTogether];
+        load(x, i);
+#pragma unroll
+        for (int k = 0; k < kTogether; ++k) {
+          own[k].x += sum_of(x[k]);
+          own[k].y += squares_of(x[k]);
+        }
       }
-      own = sum_of_members<S::kWarps>(c, group, own);
-      if constexpr (Reader::kCentred) {
-        centre = centre_of_sums<S>(own.x, own.y, in.eps);
-      } else if (real && member == 0 && c.lane == 0) {
-        c.inverse()[token] = rsqrtf(fmaf(own.y, 1.0f / S::kColumns, in.eps));
+      sum_of_members<S::kWarps>(c, group, own);
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k)
+        centre[k] = centre_of_sums<S>(own[k].x, own[k].y, in.eps);
+    }
+    u8* tile = c.operand() + (size_t(token / kTokenTile) * kParts + part) * Shape::kTileBytes;
+#pragma unroll 4
+    for (int i = 0; i < kSubs; ++i) {
+      const int column = column_of(i);
+      uint2 x[kTogether], gain = {}, shift = {};
+      if constexpr (Reader::kGain) {
+        if (column >= 0) gain = load_norm<S::kColumns>(in.weight, column);
+      }
+      if constexpr (Reader::kShift) {
+        if (column >= 0) shift = load_norm<S::kColumns>(in.bias, column);
+      }
+      load(x, i);
+#pragma unroll
+      for (int k = 0; k < kTogether; ++k) {
+        if constexpr (Reader::kCentred) {
+          x[k] = centred<Reader>(centre[k], x[k], gain, shift);
+          if (column < 0) x[k] = make_uint2(0, 0);
+        } else if constexpr (Reader::kNorm) {
+          own[k].y += squares_of(x[k]);
+          x[k] = make_uint2(gained<Reader>(x[k].x, gain.x), gained<Reader>(x[k].y, gain.y));
+        }
+      }
+      if (unit < units && member < Shape::kMembers &&
+          (Shape::kWhole || Shape::quad_of(member, i) < Shape::kQuads)) {
+        Shape::store(tile, member, i, token % kTokenTile, x, c.lane);
       }
     }
-    if (!real || member >= Shape::kMembers) continue;
-    u8* tile = c.operand() + (size_t(token / kTokenTile) * kParts + part) * Shape::kTileBytes;
+    if constexpr (Reader::kNorm) {
+      sum_of_members<S::kWarps>(c, group, own);
 #pragma unroll
-    for (int i = 0; i < kSubs; ++i) {
-      if (Shape::quad_of(member, i) == Shape::kQuads) continue;
-      uint2 four = x[i];
-      if constexpr (Reader::kCentred) {
-        four = centred<Reader>(centre, four, gain[i], shift[Reader::kShift ? i : 0]);
-        if (column_of(i) < 0) four = make_uint2(0, 0);
-      } else if constexpr (Reader::kNorm) {
-        four = make_uint2(gained<Reader>(four.x, gain[i].x), gained<Reader>(four.y, gain[i].y));
+      for (int k = 0; k < kTogether; ++k) {
+        if (unit < units && token + k < c.tokens && member == 0 && c.lane == k)
+          c.inverse()[token + k] = rsqrtf(fmaf(own[k].y, 1.0f / S::kColumns, in.eps));
       }
-      Shape::store(tile, member, i, token % kTokenTile, four, c.lane);
     }
   }
   join(c);
@@ -116,7 +140,7 @@ __device__ __forceinline__ void add_due(Prompt& c) {
   for (int token = c.sm; token < c.tokens; token += kSMs) {
     const u16* branch = c.values<Element>(c.due.page) + size_t(token) * kHidden * c.due.parts;
     float v[kOwnGroups][kTogether];
-    float2 squares = {0, 0};
+    float2 squares[1] = {};
 #pragma unroll
     for (int i = 0; i < kOwnGroups; ++i) {
 #pragma unroll
@@ -128,11 +152,11 @@ __device__ __forceinline__ void add_due(Prompt& c) {
 #pragma unroll
         for (int k = 1; k < kBranchParts; ++k)
           v[i][j] += k < c.due.parts ? Element::to_float(branch[k * kHidden + column]) : 0.0f;
-        squares.y = fmaf(v[i][j], v[i][j], squares.y);
+        squares[0].y = fmaf(v[i][j], v[i][j], squares[0].y);
       }
     }
-    squares = sum_of_members<kConsumerWarps>(c, 0, squares);
-    const float inverse = rsqrtf(fmaf(squares.y, 1.0f / kHidden, c.due.eps));
+    sum_of_members<kConsumerWarps>(c, 0, squares);
+    const float inverse = rsqrtf(fmaf(squares[0].y, 1.0f / kHidden, c.due.eps));
     const float offset = c.due.unit_offset ? 1.0f : 0.0f;
 #pragma unroll
     for (int i = 0; i < kOwnGroups; ++i) {

@@ -1,5 +1,6 @@
-// Where the matrices of a prompt's pass begin: the walk of the ring's producer over a step, without
-// a ring. Needs schedule.h. Must not know the order of the stages: that is the generated kernel's.
+// The matrices of a prompt's pass, in the order in which its stages read them: the walk of the
+// ring's producer over a step, of which only the matrices count. Needs schedule.h. Must not know
+// the order of the stages: that is the generated kernel's.
 #pragma once
 
 #include "launch.cuh"
@@ -7,24 +8,21 @@
 
 namespace amk {
 
-// Addresses of the matrices of a pass, in the order in which its stages read them.
 constexpr int kMostMatrices = kLayers * 8 + 16;
-constexpr int kMatrixBytes = round_up(kMostMatrices * 8, 1024);
 
-// Stands in for the ring's producer in the walk over a step: notes where matrices begin.
-struct MatrixList {
-  struct {
-    Launch launch;
-    const u8** next;
-    const u8** end;
-  } c;
-  bool stopped = false;
+// Whether a stage offers logits to be chosen from: its product is left out unless the logits
+// themselves are asked for.
+template <class S>
+constexpr bool kOffers = false;
 
-  __device__ __forceinline__ MatrixList(const Launch& launch, const u8** to)
-      : c{launch, to, to + kMostMatrices} {
-    c.launch.steps = 1;
-  }
-  __device__ __forceinline__ void drain() {}
+// What a walk knows of a launch: a pass is one step.
+struct PassLaunch {
+  const u8* weights;
+  int position;
+  int steps = 1;
+
+  __device__ __forceinline__ explicit PassLaunch(const Launch& launch)
+      : weights(launch.weights), position(launch.position) {}
 };
 
 // The lines of the walk that lie between two loops over stages, all of them at once.
@@ -34,12 +32,22 @@ struct Turns {
   __device__ __forceinline__ bool left() const { return first; }
   template <class S, class C>
   __device__ __forceinline__ void weights(C& c, const u8* matrix, int) {
-    if (c.next < c.end) *c.next++ = matrix;
+    c.template take<S>(matrix);
   }
   template <class S, class C>
   __device__ __forceinline__ void cache(C&, int, int, int = 0) {}
   template <class Sink>
   __device__ __forceinline__ void copy(Sink&, int) { first = false; }
+};
+
+// What goes over the matrices of a pass: take<S>(matrix) for each.
+template <class C>
+struct MatrixWalk {
+  C& c;
+  bool stopped = false;
+
+  __device__ __forceinline__ explicit MatrixWalk(C& of) : c(of) {}
+  __device__ __forceinline__ void drain() {}
 };
 
 }  // namespace amk

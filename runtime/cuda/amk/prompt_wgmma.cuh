@@ -1,162 +1,185 @@
-// The product of a prompt with a matrix of elements as they are, by wgmma: four warps multiply 64
-// rows by the tokens of a tile, which they read from shared memory together. On H100s its
-// results were those of mma.sync to the bit, on the same operands in the same chains; PTX does not
-// promise that, and `check` asks each GPU. Needs schedule.h with AMK_WGMMA.
+// The product of a prompt with a matrix of elements as they are, by wgmma: each of two groups of
+// four warps multiplies 64 tokens by the rows of a tile, both of which it reads from the ring's
+// slots (prompt_ring.cuh). On H100s and H200s its results were those of mma.sync to the bit, on the
+// same operands in the same chains; PTX does not promise that, and `check` asks each GPU. Needs
+// schedule.h with AMK_WGMMA.
 #pragma once
 
 #include "prompt_gemm.cuh"
+#include "prompt_pairs.cuh"
 
 namespace amk {
 
-// 64 rows by 64 tokens.
-using WideSums = float[kTokenTile / 2];
-
-// The tokens' 16 columns of a half of a block: two groups of eight columns, in each eight bytes'
-// worth of columns of every token side by side.
-__device__ __forceinline__ WideOperand operand_of_half(const u8* half) {
-  return wide_operand<kTokenTile * 16, 8 * 16>(half);
-}
-
-// Has operands in their registers before wgmma may read them.
-__device__ __forceinline__ void pin(uint4& a, uint4& b) {
-  opaque_in_order(a);
-  opaque_in_order(b);
-}
 // Keeps the compiler from reading sums before they are waited for.
-__device__ __forceinline__ void pin(WideSums& d) {
+template <int kSums>
+__device__ __forceinline__ void pin(float (&d)[kSums]) {
 #pragma unroll
-  for (int i = 0; i < kTokenTile / 2; ++i) opaque_in_order(d[i]);
+  for (int i = 0; i < kSums; ++i) opaque_in_order(d[i]);
+}
+template <int kSums>
+__device__ __forceinline__ void clear(float (&d)[kSums]) {
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) d[i] = 0;
+}
+template <int kSums>
+__device__ __forceinline__ void add(float (&to)[kSums], const float (&d)[kSums]) {
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) to[i] += d[i];
+}
+
+// The two groups take turns to multiply a chain: one adds up what it has while the other
+// multiplies. A turn ends when half of the chain is done.
+__device__ __forceinline__ void take_turn(const Prompt& c) {
+  named_barrier_sync<kConsumers>(2 + c.warp / 4);
+}
+__device__ __forceinline__ void give_turn(const Prompt& c) {
+  named_barrier_arrive<kConsumers>(3 - c.warp / 4);
+}
+// Called once by each group: the first has the first turn.
+__device__ __forceinline__ void begin_turns(const Prompt& c) {
+  if (c.warp / 4 == 1) give_turn(c);
 }
 
 template <class S>
 struct WideProduct {
-  using Shape = PromptShape<S>;
-  static constexpr int kHalfBytes = kTokenTile * 16 * 2, kSubBytes = 2 * kHalfBytes;
-  static constexpr int kTail = Shape::kSubs % Shape::kSlabSubs;  // quads of the last slab, if fewer
-  static_assert(kLaneSums == kTokenTile / 2, "a lane of four warps has what a lane of one has");
+  using Shape = SlotShape<S>;
+  static constexpr int kSums = Shape::kRows / 2;  // of a lane
+  using Sums = float[kSums];
+  static constexpr int kQuarters = Shape::kOfChain, kTail = Shape::kTail;
+  static constexpr int kFull = Shape::kSlabs - (kTail > 0 ? 1 : 0);  // slabs with all quads
 
-  __device__ static __forceinline__ int token(int n, int lane) {
-    return n / 4 * 8 + lane % 4 * 2 + n % 2;
-  }
-  __device__ static __forceinline__ int row(int n, int lane) { return lane / 4 + n % 4 / 2 * 8; }
-
-  // Goes on with the chains of a part that has n blocks: that of the first half of its columns, and
-  // that of the second.
-  template <int kCount, bool kBegins>
-  __device__ static __forceinline__ void chains(WideSums& low, WideSums& high, SlabOperands<S>& w,
-                                                const u8* part) {
-    if constexpr (kCount > 0) {
+  // Chains over n quads each, in one turn. Each begins with a slot. No branch may come between two
+  // of their products: ptxas would wait for the first.
+  template <int kQuads, int kCount>
+  __device__ static __forceinline__ void chains(Prompt& c, Sums (&d)[kCount]) {
+    constexpr int kOfChain = ceil_div(kQuads, Shape::kQuads), kSlots = kCount * kOfChain;
+    constexpr int kLength = kQuads * kQuarters, kProducts = kCount * kLength;
+    static_assert(kSlots <= kPromptSlots, "what is multiplied in a turn fits in the ring");
+    u32 slots[kSlots];
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) pin(w.low[i], w.high[i]);
-      wgmma_begin();
-#pragma unroll
-      for (int i = 0; i < kCount; ++i)
-        WeightElement::wgmma(low, w.low[i], operand_of_half(part + i * kSubBytes),
-                             !kBegins || i > 0);
-#pragma unroll
-      for (int i = 0; i < kCount; ++i)
-        WeightElement::wgmma(high, w.high[i], operand_of_half(part + i * kSubBytes + kHalfBytes),
-                             !kBegins || i > 0);
-      wgmma_commit();
-      wgmma_wait<0>();
-      pin(low);
-      pin(high);
-    }
-  }
-  // Blocks of a part, of two that share a chain the first or the second, where a slab has n quads.
-  __host__ __device__ static constexpr int blocks(int quads, int second) {
-    constexpr int kMost = Shape::kSlabSubs, kOfChain = Shape::kOfChain;
-    if (kOfChain == 1) return quads;
-    const int left = quads * kOfChain - second * kMost;
-    return left < 0 ? 0 : left < kMost ? left : kMost;
-  }
-
-  // Sums that a lane keeps in shared memory: registers are for what is multiplied.
-  struct Kept {
-    float* of_lane;
-    __device__ __forceinline__ void add(const PromptSums& sums, bool is_first) {
-#pragma unroll
-      for (int k = 0; k < kLaneSums; ++k)
-        of_lane[k * 32] = (is_first ? 0.0f : of_lane[k * 32]) + sums[k];
-    }
-    __device__ __forceinline__ void take(PromptSums& sums) const {
-#pragma unroll
-      for (int k = 0; k < kLaneSums; ++k) sums[k] = of_lane[k * 32];
-    }
-  };
-
-  __device__ static __forceinline__ void multiply(Prompt& c, const u8* tile, int stride,
-                                                  const bool (&there)[2], const u8* operand,
-                                                  PromptSums& sums) {
-    // Of all columns; and for chains of a quarter, of those of a warp of a step, and of two
-    // quarters of a slab.
-    Kept of_all{results_of_warp(c) + c.lane};
-    Kept of_member{of_all.of_lane + kTokenTile * kResultStride};
-    Kept of_pair{of_member.of_lane + kTokenTile * 16};
-    SlabWeights<S> next;
-    next.load(tile, stride, there, 0, 0, 0, c.lane);
-    Operands<S> operands(c, operand);
-    const u8* stage = nullptr;
-    // Multiplies a part, of two that follow one another, and loads the weights of the next one.
-    auto multiply = [&](auto second, int member, int slab, int part, WideSums& low,
-                        WideSums& high) {
-      constexpr bool kBegins = Shape::kOfChain == 1 || second == 0;
-      if (part % Shape::kStageParts == 0) stage = operands.next();
-      SlabOperands<S> now(next);
-      const int following = (part + 1) % Shape::kQuarters;
-      const bool same = following > 0 || slab + 1 < Shape::kSlabs;
-      const int after = same ? member : member + 1;
-      if (after < Shape::kMembers) {
-        next.load(tile, stride, there, after, following > 0 ? slab : same ? slab + 1 : 0,
-                  following, c.lane);
+    for (int i = 0; i < kSlots; ++i) {
+      while (!barrier_try_wait(&c.shared.full[c.turn.slot], c.turn.phase(), kCopyWarps)) {
       }
-      const u8* at = stage + part % Shape::kStageParts * Shape::kPartBytes;
-      if (kTail == 0 || slab + 1 < Shape::kSlabs) {
-        chains<blocks(Shape::kSlabSubs, second), kBegins>(low, high, now, at);
-      } else {
-        chains<blocks(kTail, second), kBegins>(low, high, now, at);
-      }
-    };
+      slots[i] = c.turn.slot;
+      c.turn.advance();
+    }
+    take_turn(c);
+    wgmma_begin();
+#pragma unroll
+    for (int i = 0; i < kProducts; ++i) {
+      const int of = i / kLength, at = i % kLength;  // the chain, and the product in it
+      u8* const slot = prompt_slot(slots[of * kOfChain + at / 4]);
+      const WideOperand tokens = wide_operand<Shape::kGroupBytes, 8 * 16>(
+          slot + c.warp / 4 * kSlotOperand);
+      const WideOperand rows = wide_operand<8 * 16, kQuarters * 256>(slot + 2 * kSlotOperand);
+      const int quad = at % 4 / kQuarters, quarter = at % kQuarters;
+      WeightElement::wgmma(d[of], further(tokens, at % 4 * 2 * Shape::kGroupBytes),
+                           further(rows, quad * Shape::kMatrixQuadBytes + quarter * 256), at > 0);
+      if (i + 1 == kProducts / 2) wgmma_commit();
+    }
+    wgmma_commit();
+    if constexpr (kProducts > 1) wgmma_wait<1>();
+    give_turn(c);
+    wgmma_wait<0>();
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) pin(d[i]);
+#pragma unroll
+    for (int i = 0; i < kSlots; ++i) {
+      if (c.lane == 0) barrier_arrive(&c.shared.empty[slots[i]], 1);
+    }
+  }
+
+  // Chains of two quarters: added one after the other to the sum of a warp of a step, and that one
+  // to the sum of a row.
+  __device__ static __forceinline__ void multiply(Prompt& c, Sums& sums, Number<2>) {
+    Sums own[1], of_member[1];
+    clear(own[0]);
+    clear(of_member[0]);
 #pragma unroll 1
     for (int member = 0; member < Shape::kMembers; ++member) {
-      PromptSums of_warp = {};  // in the order of chains of two quarters
+      if constexpr (kFull > 0) {
+        chains<Shape::kSlabSubs>(c, of_member);
 #pragma unroll 1
-      for (int slab = 0; slab < Shape::kSlabs; ++slab) {
-        PromptSums pair;
-#pragma unroll 1
-        for (int part = 0; part < Shape::kQuarters; part += 2) {
-          WideSums low, high;
-          each<2>([&](auto second) {
-            multiply(second, member, slab, part + second, low, high);
-            if constexpr (Shape::kOfChain == 2 && second == 1) {
-#pragma unroll
-              for (int k = 0; k < kLaneSums; ++k) of_warp[k] = of_warp[k] + low[k] + high[k];
-            } else if constexpr (Shape::kOfChain == 1) {
-#pragma unroll
-              for (int k = 0; k < kLaneSums; ++k) {
-                const float of = low[k] + high[k];
-                pair[k] = second == 0 ? of : pair[k] + of;
-              }
-            }
-          });
-          if (Shape::kOfChain == 1 && part == 0) of_pair.add(pair, true);
-        }
-        if constexpr (Shape::kOfChain == 1) {
-#pragma unroll
-          for (int k = 0; k < kLaneSums; ++k) pair[k] = of_pair.of_lane[k * 32] + pair[k];
-          if constexpr (Shape::kSlabs > 1) {
-            of_member.add(pair, slab == 0);
-            if (slab < Shape::kSlabs - 1) continue;
-            of_member.take(pair);
-          }
-          of_all.add(pair, member == 0);
+        for (int i = 1; i < kFull * Shape::kChains; ++i) {
+          chains<Shape::kSlabSubs>(c, own);
+          add(of_member[0], own[0]);
         }
       }
-      if constexpr (Shape::kOfChain == 2) of_all.add(of_warp, member == 0);
+      if constexpr (kTail > 0) {
+#pragma unroll 1
+        for (int i = 0; i < Shape::kChains; ++i) {
+          chains<kTail>(c, own);
+          add(of_member[0], own[0]);
+        }
+      }
+      add(sums, of_member[0]);
     }
-    of_all.take(sums);
-    operands.done();
+  }
+
+  // Chains of one quarter, those of both halves together: halves are added, then quarters pair by
+  // pair.
+  template <int kQuads>
+  __device__ static __forceinline__ void add_slab(Prompt& c, Sums& sums) {
+    Sums first, second, halves[2];
+    clear(first);
+    clear(second);
+    clear(halves[0]);
+    clear(halves[1]);
+#pragma unroll 1
+    for (int pair = 0; pair < 2; ++pair) {
+#pragma unroll
+      for (int quarter = 0; quarter < 2; ++quarter) {
+        chains<kQuads>(c, halves);
+#pragma unroll
+        for (int i = 0; i < kSums; ++i) {
+          const float of = halves[0][i] + halves[1][i];
+          second[i] = quarter == 0 ? of : second[i] + of;
+        }
+      }
+      if (pair == 0) {
+#pragma unroll
+        for (int i = 0; i < kSums; ++i) first[i] = second[i];
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) sums[i] += first[i] + second[i];
+  }
+  __device__ static __forceinline__ void multiply(Prompt& c, Sums& sums, Number<1>) {
+#pragma unroll 1
+    for (int member = 0; member < Shape::kMembers; ++member) {
+      if constexpr (Shape::kSlabs == 1) {
+        add_slab<Shape::kSlabSubs>(c, sums);
+      } else {
+        Sums of_member;
+        clear(of_member);
+#pragma unroll 1
+        for (int slab = 0; slab < kFull; ++slab) add_slab<Shape::kSlabSubs>(c, of_member);
+        if constexpr (kTail > 0) add_slab<kTail>(c, of_member);
+        add(sums, of_member);
+      }
+    }
   }
 };
+
+// A stage's product for all tokens of the pass.
+template <class S, class Reader, class Finish>
+__device__ __forceinline__ void wide_gemv(Prompt& c, const Reader& in, Finish&& finish) {
+  using Product = WideProduct<S>;
+  using Shape = SlotShape<S>;
+  prepare<S>(c, in);
+  ++c.products;
+  c.turn.begin();
+  if (c.tid == 0) store_shared_release(&c.shared.started, c.products);
+  const PromptTiles<S> tiles(c.tokens);
+#pragma unroll 1
+  for (int i = c.sm; i < tiles.count(); i += kSMs) {
+    const PromptTile tile = tiles[i];
+    typename Product::Sums sums;
+    clear(sums);
+    Product::multiply(c, sums, Number<Shape::kOfChain>());
+    finish_pairs<S, Reader>(c, tile, sums, finish);
+  }
+  join(c);
+}
 
 }  // namespace amk

@@ -231,6 +231,22 @@ CUresult cuMemsetD32Async(Ptr p, unsigned v, size_t n, Stream* s) {
   return queue(s, (Op){.kind = kSet32, .dst = host(p), .n = n, .value = v});
 }
 
+// A map is a word, and then what it was made of.
+CUresult cuTensorMapEncodeTiled(uint32_t* map, int type, unsigned rank, Ptr at, const uint64_t* sizes,
+                                const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
+                                int swizzle, int promotion, int fill) {
+  ENTER("cuTensorMapEncodeTiled");
+  if ((uintptr_t)map % 64 || type != 1 || rank < 1 || rank > 5 || at % 16 || interleave || swizzle || fill) return 1;
+  memset(map, 0, 128);
+  map[0] = 0x3a9, map[1] = rank, map[2] = (uint32_t)promotion;
+  for (unsigned i = 0; i < rank; i++) {
+    if (!sizes[i] || box[i] < 1 || box[i] > 256 || steps[i] != 1 || (i + 1 < rank && strides[i] % 16)) return 1;
+    map[3 + i] = (uint32_t)sizes[i], map[8 + i] = box[i];
+    if (i + 1 < rank) map[13 + i] = (uint32_t)strides[i];
+  }
+  return 0;
+}
+
 // ---------------------------------------------------------------------------------------------
 // modules: an image is the text "FAKE"; the kernels and the variable are fixed
 

@@ -20,7 +20,8 @@ constexpr unsigned kRunAhead = 8;  // chunks prefetched into L2 ahead of the rin
 constexpr unsigned kPace = 700;  // cycles between two prefetches
 constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are in flight; 0: never
 constexpr unsigned kInFlightStocked = 1;  // chunks in flight then
-constexpr int kMostPromptTokens = 512;  // tokens of a pass over a prompt
+constexpr unsigned kFirstPoll = 0;  // cycles before the first poll of a vector
+constexpr int kMostPromptTokens = 2048;  // tokens of a pass over a prompt
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector

@@ -17,7 +17,7 @@ __device__ __forceinline__ void qkv_stage(C& c, const u8* gain, const Page out) 
   // %n = RMSNORM(x[sm,0:60], L{i}.input_norm.weight[0:60]) eps=1e-05 unit_offset=1
   const ResidualUnitOffsetRmsNorm n{gain, 0x1.4f8b58p-17f};  // 1e-05
   // L{i}.qkv[a:b] = GEMV_TILE(%n, L{i}.qkv.weight[a:b,0:60])
-  gemv<Qkv>(c, n, [&](const Row& r, float y) {
+  gemv<Qkv>(c, n, [&](const auto& r, auto y) {
     publish_row(c, r, out, y);
   });
 }
@@ -26,7 +26,7 @@ __device__ __forceinline__ void qkv_stage(C& c, const u8* gain, const Page out) 
 template <class C>
 __device__ __forceinline__ void o_stage(C& c, const Page in, const Page out) {
   // L{i}.o[a:b] = GEMV_TILE(L{i}.attn[0:128], L{i}.o.weight[a:b,0:128])
-  gemv<O>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<O>(c, Plain{in}, [&](const auto& r, auto y) {
     publish_row(c, r, out, y);
   });
 }
@@ -37,9 +37,9 @@ __device__ __forceinline__ void gate_up_stage(C& c, const u8* gain, const Page o
   // %n = RMSNORM(x[sm,0:60], L{i}.post_norm.weight[0:60]) eps=1e-05 unit_offset=1
   const ResidualUnitOffsetRmsNorm n{gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, L{i}.gate_up.weight[a:b,0:60])
-  gemv<GateUp>(c, n, [&](const Row& r, float y) {
+  gemv<GateUp>(c, n, [&](const auto& r, auto y) {
     // L{i}.act[a/2:b/2] = GELU_TANH_MUL(%y)
-    const float act = gelu_tanh_mul(r, y);
+    const auto act = gelu_tanh_mul(r, y);
     publish_pair(c, r, out, act);
   });
 }
@@ -48,7 +48,7 @@ __device__ __forceinline__ void gate_up_stage(C& c, const u8* gain, const Page o
 template <class C>
 __device__ __forceinline__ void down_stage(C& c, const Page in, const Page out) {
   // L{i}.down[a:b] = GEMV_TILE(L{i}.act[0:88], L{i}.down.weight[a:b,0:88])
-  gemv<Down>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<Down>(c, Plain{in}, [&](const auto& r, auto y) {
     publish_row(c, r, out, y);
   });
 }
@@ -60,7 +60,7 @@ __device__ __forceinline__ Best lm_head_stage(C& c, const u8* gain) {
   // %n = RMSNORM(x[sm,0:60], final_norm.weight[0:60]) eps=1e-05 unit_offset=1
   const ResidualUnitOffsetRmsNorm n{gain, 0x1.4f8b58p-17f};  // 1e-05
   // logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:60])
-  gemv<LmHead>(c, n, [&](const Row& r, float y) {
+  gemv<LmHead>(c, n, [&](const auto& r, auto y) {
     store_logit(c, r, y);
     // best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
     best.offer_row(r, y);

@@ -20,11 +20,11 @@ __device__ __forceinline__ void qkv_stage(C& c, const Page in, const u8* gain, c
   const LayerNorm n{in, 0x1.4f8b58p-17f, gain, shift};  // 1e-05
   const RowWeights<Qkv> biases(c, bias);
   // %y = GEMV_TILE(%n, L{i}.qkv.weight[a:b,0:64])
-  gemv<Qkv>(c, n, [&](const Row& r, float y) {
+  gemv<Qkv>(c, n, [&](const auto& r, auto y) {
     // %z = ADD(%y, L{i}.qkv.bias[a:b])
-    const float z = biases.of(r) + y;
+    const auto z = biases.of(r) + y;
     // L{i}.qkv[a:b] = ROPE(%z, rope.inv_freq[0:2]) head_dim=16 order=1 first=a limit=128 pos=pos
-    const float rotated = rope<128>(c, r, z);
+    const auto rotated = rope<128>(c, r, z);
     publish_row(c, r, out, rotated);
   });
 }
@@ -37,11 +37,11 @@ __device__ __forceinline__ void up_stage(C& c, const Page in, const u8* gain, co
   const LayerNorm n{in, 0x1.4f8b58p-17f, gain, shift};  // 1e-05
   const RowWeights<Up> biases(c, bias);
   // %y = GEMV_TILE(%n, L{i}.up.weight[a:b,0:64])
-  gemv<Up>(c, n, [&](const Row& r, float y) {
+  gemv<Up>(c, n, [&](const auto& r, auto y) {
     // %z = ADD(%y, L{i}.up.bias[a:b])
-    const float z = biases.of(r) + y;
+    const auto z = biases.of(r) + y;
     // L{i}.act[a:b] = GELU(%z)
-    const float act = gelu(z);
+    const auto act = gelu(z);
     publish_row(c, r, out, act);
   });
 }
@@ -51,11 +51,11 @@ template <class C>
 __device__ __forceinline__ void o_stage(C& c, const Page in, const u8* bias) {
   const RowWeights<O> biases(c, bias);
   // %y = GEMV_TILE(L{i}.attn[0:64], L{i}.o.weight[a:b,0:64])
-  gemv<O>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<O>(c, Plain{in}, [&](const auto& r, auto y) {
     // %z = ADD(%y, L{i}.o.bias[a:b])
-    const float z = biases.of(r) + y;
+    const auto z = biases.of(r) + y;
     // residual[a:b] = ADD(residual[a:b], %z)
-    const float sum = residual(c, r) + z;
+    const auto sum = residual(c, r) + z;
     store_residual(c, r, sum);
   });
 }
@@ -65,11 +65,11 @@ template <class C>
 __device__ __forceinline__ void down_stage(C& c, const Page in, const u8* bias, const Page out) {
   const RowWeights<Down> biases(c, bias);
   // %y = GEMV_TILE(L{i}.act[0:88], L{i}.down.weight[a:b,0:88])
-  gemv<Down>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<Down>(c, Plain{in}, [&](const auto& r, auto y) {
     // %z = ADD(%y, L{i}.down.bias[a:b])
-    const float z = biases.of(r) + y;
+    const auto z = biases.of(r) + y;
     // residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %z)
-    const float sum = residual(c, r) + z;
+    const auto sum = residual(c, r) + z;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -83,7 +83,7 @@ __device__ __forceinline__ Best lm_head_stage(C& c, const Page in, const u8* gai
   // %n = LAYERNORM(L03.x[0:64], final_norm.weight[0:64], final_norm.bias[0:64]) eps=1e-05
   const LayerNorm n{in, 0x1.4f8b58p-17f, gain, shift};  // 1e-05
   // logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:64])
-  gemv<LmHead>(c, n, [&](const Row& r, float y) {
+  gemv<LmHead>(c, n, [&](const auto& r, auto y) {
     store_logit(c, r, y);
     // best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
     best.offer_row(r, y);

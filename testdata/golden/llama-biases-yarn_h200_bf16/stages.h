@@ -19,12 +19,12 @@ __device__ __forceinline__ void qkv_stage(C& c, const Page in, const u8* gain, c
   const RmsNorm n{in, gain, 0x1.0624dep-10f};  // 0.001
   const RowWeights<Qkv> biases(c, bias);
   // %y = GEMV_TILE(%n, L{i}.qkv.weight[a:b,0:72])
-  gemv<Qkv>(c, n, [&](const Row& r, float y) {
+  gemv<Qkv>(c, n, [&](const auto& r, auto y) {
     // %z = ADD(%y, L{i}.qkv.bias[a:b])
-    const float z = biases.of(r) + y;
+    const auto z = biases.of(r) + y;
     // L{i}.qkv[a:b] = ROPE(%z, rope.inv_freq[0:6]) head_dim=12 order=1 first=a limit=108 pos=pos
     //     scale=1.138629436111989
-    const float rotated = rope<108>(c, r, z);
+    const auto rotated = rope<108>(c, r, z);
     publish_row(c, r, out, rotated);
   });
 }
@@ -34,11 +34,11 @@ template <class C>
 __device__ __forceinline__ void o_stage(C& c, const Page in, const u8* bias, const Page out) {
   const RowWeights<O> biases(c, bias);
   // %y = GEMV_TILE(L{i}.attn[0:72], L{i}.o.weight[a:b,0:72])
-  gemv<O>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<O>(c, Plain{in}, [&](const auto& r, auto y) {
     // %z = ADD(%y, L{i}.o.bias[a:b])
-    const float z = biases.of(r) + y;
+    const auto z = biases.of(r) + y;
     // residual[a:b], L{i}.h[a:b] = ADD(residual[a:b], %z)
-    const float sum = residual(c, r) + z;
+    const auto sum = residual(c, r) + z;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -52,11 +52,11 @@ __device__ __forceinline__ void gate_up_stage(C& c, const Page in, const u8* gai
   const RmsNorm n{in, gain, 0x1.0624dep-10f};  // 0.001
   const RowWeights<GateUp> biases(c, bias);
   // %y = GEMV_TILE(%n, L{i}.gate_up.weight[a:b,0:72])
-  gemv<GateUp>(c, n, [&](const Row& r, float y) {
+  gemv<GateUp>(c, n, [&](const auto& r, auto y) {
     // %z = ADD(%y, L{i}.gate_up.bias[a:b])
-    const float z = biases.of(r) + y;
+    const auto z = biases.of(r) + y;
     // L{i}.act[a/2:b/2] = SILU_MUL(%z)
-    const float act = silu_mul(r, z);
+    const auto act = silu_mul(r, z);
     publish_pair(c, r, out, act);
   });
 }
@@ -66,11 +66,11 @@ template <class C>
 __device__ __forceinline__ void down_stage(C& c, const Page in, const u8* bias, const Page out) {
   const RowWeights<Down> biases(c, bias);
   // %y = GEMV_TILE(L{i}.act[0:70], L{i}.down.weight[a:b,0:70])
-  gemv<Down>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<Down>(c, Plain{in}, [&](const auto& r, auto y) {
     // %z = ADD(%y, L{i}.down.bias[a:b])
-    const float z = biases.of(r) + y;
+    const auto z = biases.of(r) + y;
     // residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %z)
-    const float sum = residual(c, r) + z;
+    const auto sum = residual(c, r) + z;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -83,7 +83,7 @@ __device__ __forceinline__ Best lm_head_stage(C& c, const Page in, const u8* gai
   // %n = RMSNORM(L03.x[0:72], final_norm.weight[0:72]) eps=0.001
   const RmsNorm n{in, gain, 0x1.0624dep-10f};  // 0.001
   // logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:72])
-  gemv<LmHead>(c, n, [&](const Row& r, float y) {
+  gemv<LmHead>(c, n, [&](const auto& r, auto y) {
     store_logit(c, r, y);
     // best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
     best.offer_row(r, y);

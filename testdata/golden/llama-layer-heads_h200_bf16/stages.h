@@ -18,9 +18,9 @@ __device__ __forceinline__ void qkv_kind1_stage(C& c, const Page in, const u8* g
   // %n = RMSNORM(L{i}.x[0:48], L{i}.input_norm.weight[0:48]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, L{i}.qkv.weight[a:b,0:48])
-  gemv<QkvKind1>(c, n, [&](const Row& r, float y) {
+  gemv<QkvKind1>(c, n, [&](const auto& r, auto y) {
     // L{i}.qkv[a:b] = ROPE(%y, rope.inv_freq[0:6]) head_dim=12 order=1 first=a limit=60 pos=pos
-    const float rotated = rope<60>(c, r, y);
+    const auto rotated = rope<60>(c, r, y);
     publish_row(c, r, out, rotated);
   });
 }
@@ -29,9 +29,9 @@ __device__ __forceinline__ void qkv_kind1_stage(C& c, const Page in, const u8* g
 template <class C>
 __device__ __forceinline__ void o_kind1_stage(C& c, const Page in, const Page out) {
   // %y = GEMV_TILE(L{i}.attn[0:48], L{i}.o.weight[a:b,0:48])
-  gemv<OKind1>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<OKind1>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i}.h[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -44,9 +44,9 @@ __device__ __forceinline__ void gate_up_kind1_stage(C& c, const Page in, const u
   // %n = RMSNORM(L{i}.h[0:48], L{i}.post_norm.weight[0:48]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, L{i}.gate_up.weight[a:b,0:48])
-  gemv<GateUpKind1>(c, n, [&](const Row& r, float y) {
+  gemv<GateUpKind1>(c, n, [&](const auto& r, auto y) {
     // L{i}.act[a/2:b/2] = SILU_MUL(%y)
-    const float act = silu_mul(r, y);
+    const auto act = silu_mul(r, y);
     publish_pair(c, r, out, act);
   });
 }
@@ -55,9 +55,9 @@ __device__ __forceinline__ void gate_up_kind1_stage(C& c, const Page in, const u
 template <class C>
 __device__ __forceinline__ void down_kind1_stage(C& c, const Page in, const Page out) {
   // %y = GEMV_TILE(L{i}.act[0:88], L{i}.down.weight[a:b,0:88])
-  gemv<DownKind1>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<DownKind1>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -70,9 +70,9 @@ __device__ __forceinline__ void qkv_kind2_stage(C& c, const Page in, const u8* g
   // %n = RMSNORM(L{i}.x[0:48], L{i}.input_norm.weight[0:48]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, L{i}.qkv.weight[a:b,0:48])
-  gemv<QkvKind2>(c, n, [&](const Row& r, float y) {
+  gemv<QkvKind2>(c, n, [&](const auto& r, auto y) {
     // L{i}.qkv[a:b] = ROPE(%y, rope.inv_freq[0:6]) head_dim=12 order=1 first=a limit=72 pos=pos
-    const float rotated = rope<72>(c, r, y);
+    const auto rotated = rope<72>(c, r, y);
     publish_row(c, r, out, rotated);
   });
 }
@@ -81,9 +81,9 @@ __device__ __forceinline__ void qkv_kind2_stage(C& c, const Page in, const u8* g
 template <class C>
 __device__ __forceinline__ void o_kind2_stage(C& c, const Page in, const Page out) {
   // %y = GEMV_TILE(L{i}.attn[0:48], L{i}.o.weight[a:b,0:48])
-  gemv<OKind2>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<OKind2>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i}.h[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -96,9 +96,9 @@ __device__ __forceinline__ void gate_up_kind2_stage(C& c, const Page in, const u
   // %n = RMSNORM(L{i}.h[0:48], L{i}.post_norm.weight[0:48]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, L{i}.gate_up.weight[a:b,0:48])
-  gemv<GateUpKind2>(c, n, [&](const Row& r, float y) {
+  gemv<GateUpKind2>(c, n, [&](const auto& r, auto y) {
     // L{i}.act[a/2:b/2] = SILU_MUL(%y)
-    const float act = silu_mul(r, y);
+    const auto act = silu_mul(r, y);
     publish_pair(c, r, out, act);
   });
 }
@@ -107,9 +107,9 @@ __device__ __forceinline__ void gate_up_kind2_stage(C& c, const Page in, const u
 template <class C>
 __device__ __forceinline__ void down_kind2_stage(C& c, const Page in, const Page out) {
   // %y = GEMV_TILE(L{i}.act[0:88], L{i}.down.weight[a:b,0:88])
-  gemv<DownKind2>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<DownKind2>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -122,9 +122,9 @@ __device__ __forceinline__ void qkv_kind3_stage(C& c, const Page in, const u8* g
   // %n = RMSNORM(L{i}.x[0:48], L{i}.input_norm.weight[0:48]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, L{i}.qkv.weight[a:b,0:48])
-  gemv<QkvKind3>(c, n, [&](const Row& r, float y) {
+  gemv<QkvKind3>(c, n, [&](const auto& r, auto y) {
     // L{i}.qkv[a:b] = ROPE(%y, rope.inv_freq[0:6]) head_dim=12 order=1 first=a limit=108 pos=pos
-    const float rotated = rope<108>(c, r, y);
+    const auto rotated = rope<108>(c, r, y);
     publish_row(c, r, out, rotated);
   });
 }
@@ -133,9 +133,9 @@ __device__ __forceinline__ void qkv_kind3_stage(C& c, const Page in, const u8* g
 template <class C>
 __device__ __forceinline__ void o_kind3_stage(C& c, const Page in, const Page out) {
   // %y = GEMV_TILE(L{i}.attn[0:72], L{i}.o.weight[a:b,0:72])
-  gemv<OKind3>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<OKind3>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i}.h[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -148,9 +148,9 @@ __device__ __forceinline__ void gate_up_kind3_stage(C& c, const Page in, const u
   // %n = RMSNORM(L{i}.h[0:48], L{i}.post_norm.weight[0:48]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, L{i}.gate_up.weight[a:b,0:48])
-  gemv<GateUpKind3>(c, n, [&](const Row& r, float y) {
+  gemv<GateUpKind3>(c, n, [&](const auto& r, auto y) {
     // L{i}.act[a/2:b/2] = SILU_MUL(%y)
-    const float act = silu_mul(r, y);
+    const auto act = silu_mul(r, y);
     publish_pair(c, r, out, act);
   });
 }
@@ -159,9 +159,9 @@ __device__ __forceinline__ void gate_up_kind3_stage(C& c, const Page in, const u
 template <class C>
 __device__ __forceinline__ void down_kind3_stage(C& c, const Page in, const Page out) {
   // %y = GEMV_TILE(L{i}.act[0:56], L{i}.down.weight[a:b,0:56])
-  gemv<DownKind3>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<DownKind3>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -174,7 +174,7 @@ __device__ __forceinline__ Best lm_head_stage(C& c, const Page in, const u8* gai
   // %n = RMSNORM(L04.x[0:48], final_norm.weight[0:48]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:48])
-  gemv<LmHead>(c, n, [&](const Row& r, float y) {
+  gemv<LmHead>(c, n, [&](const auto& r, auto y) {
     store_logit(c, r, y);
     // best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
     best.offer_row(r, y);

@@ -20,7 +20,8 @@ constexpr unsigned kRunAhead = 8;  // chunks prefetched into L2 ahead of the rin
 constexpr unsigned kPace = 700;  // cycles between two prefetches
 constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are in flight; 0: never
 constexpr unsigned kInFlightStocked = 1;  // chunks in flight then
-constexpr int kMostPromptTokens = 512;  // tokens of a pass over a prompt
+constexpr unsigned kFirstPoll = 0;  // cycles before the first poll of a vector
+constexpr int kMostPromptTokens = 2048;  // tokens of a pass over a prompt
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
@@ -79,6 +80,7 @@ struct Qkv {
   static constexpr int kTasks = 12;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -114,6 +116,7 @@ struct O {
   static constexpr int kTasks = 6;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -130,6 +133,7 @@ struct Router {
   static constexpr bool kHolds = true;  // what it reads, for a later stage
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 2;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -162,6 +166,7 @@ struct ExpertsUp {
   static constexpr bool kReadsHeld = true;  // what was kept, and keeps what it passes over
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 2;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -180,6 +185,7 @@ struct ExpertsDown {
   static constexpr int kTasks = 6;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 2;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -206,6 +212,7 @@ struct LmHead {
   static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // warps that share a tile
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 }  // namespace amk
@@ -227,7 +234,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 9, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 10, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

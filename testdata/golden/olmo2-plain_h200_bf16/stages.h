@@ -15,7 +15,7 @@ namespace amk {
 template <class C>
 __device__ __forceinline__ void qkv_stage(C& c, const Page out) {
   // L{i}.qkv[a:b] = GEMV_TILE(x[sm,0:48], L{i}.qkv.weight[a:b,0:48])
-  gemv<Qkv>(c, ResidualPlain{}, [&](const Row& r, float y) {
+  gemv<Qkv>(c, ResidualPlain{}, [&](const auto& r, auto y) {
     publish_row(c, r, out, y);
   });
 }
@@ -24,7 +24,7 @@ __device__ __forceinline__ void qkv_stage(C& c, const Page out) {
 template <class C>
 __device__ __forceinline__ void o_stage(C& c, const Page in, const Page out) {
   // L{i}.o[a:b] = GEMV_TILE(L{i}.attn[0:48], L{i}.o.weight[a:b,0:48])
-  gemv<O>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<O>(c, Plain{in}, [&](const auto& r, auto y) {
     publish_row(c, r, out, y);
   });
 }
@@ -33,9 +33,9 @@ __device__ __forceinline__ void o_stage(C& c, const Page in, const Page out) {
 template <class C>
 __device__ __forceinline__ void gate_up_stage(C& c, const Page out) {
   // %y = GEMV_TILE(x[sm,0:48], L{i}.gate_up.weight[a:b,0:48])
-  gemv<GateUp>(c, ResidualPlain{}, [&](const Row& r, float y) {
+  gemv<GateUp>(c, ResidualPlain{}, [&](const auto& r, auto y) {
     // L{i}.act[a/2:b/2] = SILU_MUL(%y)
-    const float act = silu_mul(r, y);
+    const auto act = silu_mul(r, y);
     publish_pair(c, r, out, act);
   });
 }
@@ -44,7 +44,7 @@ __device__ __forceinline__ void gate_up_stage(C& c, const Page out) {
 template <class C>
 __device__ __forceinline__ void down_stage(C& c, const Page in, const Page out) {
   // L{i}.down[a:b] = GEMV_TILE(L{i}.act[0:88], L{i}.down.weight[a:b,0:88])
-  gemv<Down>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<Down>(c, Plain{in}, [&](const auto& r, auto y) {
     publish_row(c, r, out, y);
   });
 }
@@ -56,7 +56,7 @@ __device__ __forceinline__ Best lm_head_stage(C& c, const u8* gain) {
   // %n = RMSNORM(x[sm,0:48], final_norm.weight[0:48]) eps=1e-05
   const ResidualRmsNorm n{gain, 0x1.4f8b58p-17f};  // 1e-05
   // logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:48])
-  gemv<LmHead>(c, n, [&](const Row& r, float y) {
+  gemv<LmHead>(c, n, [&](const auto& r, auto y) {
     store_logit(c, r, y);
     // best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
     best.offer_row(r, y);

@@ -17,7 +17,7 @@ __device__ __forceinline__ void qkv_stage(C& c, const Page in, const u8* gain, c
   // %n = RMSNORM(L{i}.x[0:48], L{i}.input_norm.weight[0:48]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // L{i}.qkv[a:b] = GEMV_TILE(%n, L{i}.qkv.weight[a:b,0:48])
-  gemv<Qkv>(c, n, [&](const Row& r, float y) {
+  gemv<Qkv>(c, n, [&](const auto& r, auto y) {
     publish_row(c, r, out, y);
   });
 }
@@ -26,9 +26,9 @@ __device__ __forceinline__ void qkv_stage(C& c, const Page in, const u8* gain, c
 template <class C>
 __device__ __forceinline__ void o_stage(C& c, const Page in, const Page out) {
   // %y = GEMV_TILE(L{i}.attn[0:48], L{i}.o.weight[a:b,0:48])
-  gemv<O>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<O>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i}.h[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -40,7 +40,7 @@ __device__ __forceinline__ void router_stage(C& c, const Page in, const u8* gain
   // %n = RMSNORM(L{i}.h[0:48], L{i}.router_norm.weight[0:48]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // L{i}.router[a:b] = GEMV_TILE(%n, L{i}.router.weight[a:b,0:48])
-  gemv<Router>(c, n, [&](const Row& r, float y) {
+  gemv<Router>(c, n, [&](const auto& r, auto y) {
     publish_exact(c, r, out, y);
   });
 }
@@ -53,11 +53,11 @@ __device__ __forceinline__ void experts_up_stage(C& c, const Page in, const u8* 
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = SELECTED_TILE(%n, L{i}.experts_up.weight[0:7,0:40,0:48], L{i}.route.ids[sm,0:3])
   //     first_row=a rows=b-a
-  gemv<ExpertsUp>(c, n, [&](const Row& r, float y) {
+  gemv<ExpertsUp>(c, n, [&](const auto& r, auto y) {
     // %act = SILU_MUL(%y)
-    const float act = silu_mul(r, y);
+    const auto act = silu_mul(r, y);
     // L{i}.experts_act[a/2:b/2] = SCALE_BLOCKS(%act, L{i}.route[sm,0:3]) first=a/2 block=20
-    const float weighed = by_expert<40>(c, r, act);
+    const auto weighed = by_expert<40>(c, r, act);
     publish_pair(c, r, out, weighed);
   });
 }
@@ -68,9 +68,9 @@ __device__ __forceinline__ void experts_down_stage(C& c, const Page in, const Pa
   // %each = SELECTED_TILE(L{i}.experts_act[0:60], L{i}.experts_down.weight[0:7,a:b,0:20],
   //     L{i}.route.ids[sm,0:3])
   // %y = SUM_ROWS(%each) parts=3
-  gemv<ExpertsDown>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<ExpertsDown>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -83,7 +83,7 @@ __device__ __forceinline__ Best lm_head_stage(C& c, const Page in, const u8* gai
   // %n = RMSNORM(L03.x[0:48], final_norm.weight[0:48]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:48])
-  gemv<LmHead>(c, n, [&](const Row& r, float y) {
+  gemv<LmHead>(c, n, [&](const auto& r, auto y) {
     store_logit(c, r, y);
     // best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
     best.offer_row(r, y);

@@ -19,11 +19,11 @@ __device__ __forceinline__ void qkv_stage(C& c, const Page in, const u8* gain, c
   const RmsNorm n{in, gain, 0x1.0c6f7ap-20f};  // 1e-06
   const RowWeights<Qkv> biases(c, bias);
   // %y = GEMV_TILE(%n, L{i}.qkv.weight[a:b,0:64])
-  gemv<Qkv>(c, n, [&](const Row& r, float y) {
+  gemv<Qkv>(c, n, [&](const auto& r, auto y) {
     // %z = ADD(%y, L{i}.qkv.bias[a:b])
-    const float z = biases.of(r) + y;
+    const auto z = biases.of(r) + y;
     // L{i}.qkv[a:b] = ROPE(%z, rope.inv_freq[0:8]) head_dim=16 order=1 first=a limit=96 pos=pos
-    const float rotated = rope<96>(c, r, z);
+    const auto rotated = rope<96>(c, r, z);
     publish_row(c, r, out, rotated);
   });
 }
@@ -32,9 +32,9 @@ __device__ __forceinline__ void qkv_stage(C& c, const Page in, const u8* gain, c
 template <class C>
 __device__ __forceinline__ void o_stage(C& c, const Page in, const Page out) {
   // %y = GEMV_TILE(L{i}.attn[0:64], L{i}.o.weight[a:b,0:64])
-  gemv<O>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<O>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i}.h[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -46,9 +46,9 @@ __device__ __forceinline__ void gate_up_stage(C& c, const Page in, const u8* gai
   // %n = RMSNORM(L{i}.h[0:64], L{i}.post_norm.weight[0:64]) eps=1e-06
   const RmsNorm n{in, gain, 0x1.0c6f7ap-20f};  // 1e-06
   // %y = GEMV_TILE(%n, L{i}.gate_up.weight[a:b,0:64])
-  gemv<GateUp>(c, n, [&](const Row& r, float y) {
+  gemv<GateUp>(c, n, [&](const auto& r, auto y) {
     // L{i}.act[a/2:b/2] = SILU_MUL(%y)
-    const float act = silu_mul(r, y);
+    const auto act = silu_mul(r, y);
     publish_pair(c, r, out, act);
   });
 }
@@ -57,9 +57,9 @@ __device__ __forceinline__ void gate_up_stage(C& c, const Page in, const u8* gai
 template <class C>
 __device__ __forceinline__ void down_stage(C& c, const Page in, const Page out) {
   // %y = GEMV_TILE(L{i}.act[0:176], L{i}.down.weight[a:b,0:176])
-  gemv<Down>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<Down>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -72,7 +72,7 @@ __device__ __forceinline__ Best lm_head_stage(C& c, const Page in, const u8* gai
   // %n = RMSNORM(L03.x[0:64], final_norm.weight[0:64]) eps=1e-06
   const RmsNorm n{in, gain, 0x1.0c6f7ap-20f};  // 1e-06
   // logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:64])
-  gemv<LmHead>(c, n, [&](const Row& r, float y) {
+  gemv<LmHead>(c, n, [&](const auto& r, auto y) {
     store_logit(c, r, y);
     // best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
     best.offer_row(r, y);

@@ -36,16 +36,37 @@ namespace amk {
 template <>
 constexpr bool kOffers<LmHead> = true;
 
-static_assert(kPromptPlaces.end == 1772544, "the memory that a build says it takes");
+static_assert(kPromptPlaces.end == 7097344, "the memory that a build says it takes");
+
+__device__ __forceinline__ void list_matrices(const Launch& launch) {
+  MatrixList list(launch, launch.exchange + kPromptPlaces.matrices);
+  MatrixWalk walked(list);
+  walk(walked);
+}
+
+__device__ __forceinline__ void copy_prompt(const Launch& launch) {
+  const u32 warp = (thread_index() - kConsumers) / 32;
+  if (warp >= kCopyWarps || thread_index() % 32 > 0) return;
+  PromptCopies copies(launch, warp, launch.exchange + kPromptPlaces.operand,
+                      launch.exchange + kPromptPlaces.maps);
+  MatrixWalk walked(copies);
+  walk(walked);
+}
 
 __device__ __forceinline__ void read_prompt(const Launch& launch) {
   if (thread_index() == 0) {
     init_waits(launch, block_waits());
-    MatrixList list(launch, reinterpret_cast<const u8**>(block_ring()));
-    walk(list);
+    init_prompt_ring(block_waits());
   }
   block_sync();
+  if (thread_index() >= kConsumers) {
+    lower_registers<24>();
+    copy_prompt(launch);
+    return;
+  }
+  raise_registers<240>();
   Prompt c(launch);
+  begin_turns(c);
   consume(c);
 }
 
@@ -55,10 +76,16 @@ extern "C" {
 
 // Read by the host before the first launch.
 __device__ amk::PromptInfo amk_prompt_info = {
-    AMK_RUNTIME_ABI, amk::kPromptTokens, amk::kConsumers, amk::kPromptSharedBytes,
-    amk::kPromptPlaces.end};
+    AMK_RUNTIME_ABI, amk::kPromptTokens, amk::kPromptThreads, amk::kPromptSharedBytes,
+    amk::kPromptPlaces.end, amk::kPromptPlaces.matrices, amk::kPromptPlaces.maps,
+    amk::kMostMatrices};
 
-__global__ void __launch_bounds__(amk::kConsumers, 1)
+// One thread tells where the matrices of a pass lie.
+__global__ void amk_prompt_matrices(const __grid_constant__ amk::Launch launch) {
+  amk::list_matrices(launch);
+}
+
+__global__ void __launch_bounds__(amk::kPromptThreads, 1)
 amk_prompt(const __grid_constant__ amk::Launch launch) {
   amk::read_prompt(launch);
 }

@@ -70,9 +70,34 @@ __device__ __forceinline__ void copy_bulk(void* to, const void* from, u32 bytes,
       "l"(from), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
       : "memory");
 }
+// The same of bytes that are read again.
+__device__ __forceinline__ void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+      "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+}
 // Brings bytes into L2.
 __device__ __forceinline__ void prefetch_bulk(const void* from, u32 bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+
+// ---- copies of boxes ----------------------------------------------------------------------------
+
+// What the driver encodes of a tensor and of a box of it (cuTensorMapEncodeTiled).
+struct alignas(64) TensorMap {
+  u64 words[16];
+};
+// Copies the box at some coordinates, that of the innermost dimension first, to shared memory, and
+// completes its bytes on the barrier. What is outside of the tensor is zeros.
+__device__ __forceinline__ void copy_tensor(void* to, const TensorMap* map, const int (&at)[4],
+                                            u64* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(shared_address(to)),
+      "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
+      "r"(shared_address(barrier))
+      : "memory");
 }
 
 // ---- copies of 16 bytes (sm_80) -----------------------------------------------------------------

@@ -40,6 +40,16 @@ template <int kBarrier, int kThreads>
 __device__ __forceinline__ void named_barrier_sync() {
   asm volatile("bar.sync %0, %1;" ::"n"(kBarrier), "n"(kThreads) : "memory");
 }
+// The same of a barrier that is known when the program runs. A thread that arrives does not wait
+// for the others.
+template <int kThreads>
+__device__ __forceinline__ void named_barrier_sync(int barrier) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kThreads) : "memory");
+}
+template <int kThreads>
+__device__ __forceinline__ void named_barrier_arrive(int barrier) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(kThreads) : "memory");
+}
 
 // ---- warps: all lanes take part -----------------------------------------------------------------
 

@@ -19,10 +19,11 @@ static int mixed_rows;
 static uint32_t pass_exchange = 8192;
 
 // amk::PromptInfo of the kernel for prompts, whose image says " prompt=N". It is the only one of its image.
-static struct { uint32_t abi, tokens, threads, shared; uint64_t workspace; } prompt;
+static struct { uint32_t abi, tokens, threads, shared; uint64_t workspace, matrices, maps; uint32_t most, reserved; } prompt;
 static int is_prompt, prompt_short;
 static long prompt_off, prompt_lost;  // a bit of its logits; at this position its row of the cache is another token's
 static Kernel prompt_kernel = {"amk_prompt", 1, {208}, 0};
+static Kernel matrices_kernel = {"amk_prompt_matrices", 1, {208}, 0};
 
 static long eos, eos_at, stall_at, hang_at, fault_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
 static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
@@ -30,7 +31,7 @@ static long batch_off, batch_writes, mixed_off, mixed_writes, mixed_picks, eager
 static long late, is_lean, has_parts, part_us, launch_us, part_picks;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
-    {"abi", &info.abi, 0, 9}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
+    {"abi", &info.abi, 0, 10}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
     {"shared", &info.shared, 0, 1 << 16}, {"exchange", &info.exchange, 0, 4096}, {"per_step", &info.per_step, 0, 14},
     {"trace", &info.trace, 0, 128},
     {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
@@ -115,7 +116,7 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   if (r) return r;
   if (strstr(image, "REFERENCE")) {
     const char* layers = strstr(image, " layers=");
-    reference.abi = 9, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
+    reference.abi = 10, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
     exchanges_of_layer = number(image, "exchanges", 2);
     reference_step[0].elements = number(image, "embed", 64);
     reference_step[1].elements = number(image, "qkv", 128);
@@ -130,11 +131,12 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   }
   is_prompt = strstr(image, " prompt=") != 0, is_pass = 0;
   if (is_prompt) {
-    prompt.abi = number(image, "prompt_abi", 9), prompt.tokens = number(image, "prompt", 0);
+    prompt.abi = number(image, "prompt_abi", 10), prompt.tokens = number(image, "prompt", 0);
     prompt.threads = number(image, "prompt_threads", 256), prompt.shared = number(image, "prompt_shared", 1 << 15);
     prompt.workspace = number(image, "prompt_workspace", 1 << 16), prompt_short = number(image, "prompt_short", 0);
     prompt_off = number(image, "prompt_off", 0), prompt_lost = number(image, "prompt_lost", -1);
     pass_more = number(image, "more", 0), pass_layout = number(image, "layout", 0), pass_model = number(image, "model", 0);
+    prompt.matrices = 1024, prompt.maps = 2048, prompt.most = number(image, "prompt_matrices", 4);
     return 0;
   }
   const char *rows = strstr(image, " rows="), *sequences = strstr(image, " sequences=");
@@ -163,6 +165,7 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
 CUresult cuModuleGetFunction(Kernel** f, void* mod, const char* name) {
   ENTER_CONTEXT("cuModuleGetFunction");
   if (is_prompt && strcmp(name, "amk_prompt") == 0) { *f = &prompt_kernel; return 0; }
+  if (is_prompt && strcmp(name, "amk_prompt_matrices") == 0) { *f = &matrices_kernel; return 0; }
   for (int i = 0; is_pass && i < 2; i++)
     if (strcmp(pass_kernels[pass_rows][i].name, name) == 0) { *f = &pass_kernels[pass_rows][i]; return 0; }
   if (has_parts && strcmp(name, "amk_part") == 0) { *f = &part_kernel; return 0; }

@@ -225,6 +225,21 @@ end:
 static void decode_batch(void* arg) { decode_sequences(arg, 1); }
 static void decode_mixed(void* arg) { decode_sequences(arg, mixed_rows); }
 
+// amk::PromptMatrix of some: 24 rows by 64 columns, the second without a tensor.
+static void list_matrices(void* arg) {
+  Launch* l = arg;
+  struct { uint64_t at, sizes[4], strides[3]; uint32_t box[4]; uint64_t reserved[6]; } *m = host(l->exchange + prompt.matrices);
+  for (int i = 0; i < 3; i++) {
+    m[i].at = l->weights + 3072 * i;
+    if (i == 1) continue;
+    const uint64_t sizes[4] = {256, 2, 1, 3}, strides[3] = {512, 1024, 1024};
+    const uint32_t box[4] = {128, 2, 1, 16};
+    memcpy(m[i].sizes, sizes, sizeof sizes), memcpy(m[i].strides, strides, sizeof strides);
+    memcpy(m[i].box, box, sizeof box);
+  }
+  free(l);
+}
+
 // A pass over a prompt: `steps` tokens, all given, none chosen. The exchange pages are the workspace, whose first word
 // counts joins.
 static void read_prompt(void* arg) {
@@ -239,7 +254,10 @@ static void read_prompt(void* arg) {
   if (l->position < 0 || l->position + l->steps > (int)info.max_seq) complain("positions past the end");
   for (uint64_t i = 0; i < prompt.workspace; i++)
     if (((uint8_t*)host(l->exchange))[i] == 0xee) { complain("the workspace was never written"); break; }
-  memset(host(l->exchange), 0xff, prompt.workspace);
+  const uint32_t* map = (uint32_t*)host(l->exchange + prompt.maps);
+  if (map[0] != 0x3a9 || map[32] != 0 || map[64] != 0x3a9) complain("the tensor maps of the matrices are not there");
+  memset(host(l->exchange), 0xff, 1024);
+  memset(host(l->exchange + 4096), 0xff, prompt.workspace - 4096);
   now_ms += decode_us / 1000.;
   long lost = lost_row;
   if (prompt_lost >= 0) lost_row = prompt_lost;

@@ -17,9 +17,9 @@ __device__ __forceinline__ void qkv_stage(C& c, const Page in, const u8* gain, c
   // %n = RMSNORM(L{i}.x[0:72], L{i}.input_norm.weight[0:72]) eps=1e-05 unit_offset=1
   const UnitOffsetRmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, L{i}.qkv.weight[a:b,0:72])
-  gemv<Qkv>(c, n, [&](const Row& r, float y) {
+  gemv<Qkv>(c, n, [&](const auto& r, auto y) {
     // L{i}.qkv[a:b] = ROPE(%y, rope.inv_freq[0:16]) head_dim=32 order=1 first=a limit=320 pos=pos
-    const float rotated = rope<320>(c, r, y);
+    const auto rotated = rope<320>(c, r, y);
     publish_row(c, r, out, rotated);
   });
 }
@@ -29,7 +29,7 @@ template <class C>
 __device__ __forceinline__ void o_stage(C& c, const Page in, const Page out) {
   // L{i}.o[a:b] = GEMV_TILE(L{i}.attn[a/72*128:(a/72+1)*128],
   //     L{i}.o.weight[a-a/72*72:b-a/72*72,a/72*128:(a/72+1)*128])
-  gemv<O>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<O>(c, Plain{in}, [&](const auto& r, auto y) {
     publish_row(c, r, out, y);
   });
 }
@@ -40,9 +40,9 @@ __device__ __forceinline__ void gate_up_stage(C& c, const Page in, const u8* gai
   // %n = RMSNORM(L{i}.h[0:72], L{i}.post_norm.weight[0:72]) eps=1e-05 unit_offset=1
   const UnitOffsetRmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, L{i}.gate_up.weight[a:b,0:72])
-  gemv<GateUp>(c, n, [&](const Row& r, float y) {
+  gemv<GateUp>(c, n, [&](const auto& r, auto y) {
     // L{i}.act[a/2:b/2] = GELU_TANH_MUL(%y)
-    const float act = gelu_tanh_mul(r, y);
+    const auto act = gelu_tanh_mul(r, y);
     publish_pair(c, r, out, act);
   });
 }
@@ -52,7 +52,7 @@ template <class C>
 __device__ __forceinline__ void down_stage(C& c, const Page in, const Page out) {
   // L{i}.down[a:b] = GEMV_TILE(L{i}.act[a/72*128:(a/72+1)*128],
   //     L{i}.down.weight[a-a/72*72:b-a/72*72,a/72*128:(a/72+1)*128])
-  gemv<Down>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<Down>(c, Plain{in}, [&](const auto& r, auto y) {
     publish_row(c, r, out, y);
   });
 }
@@ -64,9 +64,9 @@ __device__ __forceinline__ Best lm_head_stage(C& c, const Page in, const u8* gai
   // %n = RMSNORM(L03.x[0:72], final_norm.weight[0:72]) eps=1e-05 unit_offset=1
   const UnitOffsetRmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, lm_head.weight[a:b,0:72])
-  gemv<LmHead>(c, n, [&](const Row& r, float y) {
+  gemv<LmHead>(c, n, [&](const auto& r, auto y) {
     // logits[a:b] = SOFTCAP(%y) cap=30.0
-    const float capped = soft_cap(y, 0x1.ep+04f);
+    const auto capped = soft_cap(y, 0x1.ep+04f);
     store_logit(c, r, capped);
     // best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
     best.offer_row(r, capped);

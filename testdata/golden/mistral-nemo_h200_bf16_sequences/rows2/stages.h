@@ -17,9 +17,9 @@ __device__ __forceinline__ void qkv_stage(C& c, const Page in, const u8* gain, c
   // %n = RMSNORM(L{i}.x[0:80], L{i}.input_norm.weight[0:80]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, L{i}.qkv.weight[a:b,0:80])
-  gemv<Qkv>(c, n, [&](const Row& r, float y) {
+  gemv<Qkv>(c, n, [&](const auto& r, auto y) {
     // L{i}.qkv[a:b] = ROPE(%y, rope.inv_freq[0:8]) head_dim=16 order=1 first=a limit=96 pos=pos
-    const float rotated = rope<96>(c, r, y);
+    const auto rotated = rope<96>(c, r, y);
     publish_row(c, r, out, rotated);
   });
 }
@@ -28,9 +28,9 @@ __device__ __forceinline__ void qkv_stage(C& c, const Page in, const u8* gain, c
 template <class C>
 __device__ __forceinline__ void o_stage(C& c, const Page in, const Page out) {
   // %y = GEMV_TILE(L{i}.attn[0:64], L{i}.o.weight[a:b,0:64])
-  gemv<O>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<O>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i}.h[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -42,9 +42,9 @@ __device__ __forceinline__ void gate_up_stage(C& c, const Page in, const u8* gai
   // %n = RMSNORM(L{i}.h[0:80], L{i}.post_norm.weight[0:80]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // %y = GEMV_TILE(%n, L{i}.gate_up.weight[a:b,0:80])
-  gemv<GateUp>(c, n, [&](const Row& r, float y) {
+  gemv<GateUp>(c, n, [&](const auto& r, auto y) {
     // L{i}.act[a/2:b/2] = SILU_MUL(%y)
-    const float act = silu_mul(r, y);
+    const auto act = silu_mul(r, y);
     publish_pair(c, r, out, act);
   });
 }
@@ -53,9 +53,9 @@ __device__ __forceinline__ void gate_up_stage(C& c, const Page in, const u8* gai
 template <class C>
 __device__ __forceinline__ void down_stage(C& c, const Page in, const Page out) {
   // %y = GEMV_TILE(L{i}.act[0:88], L{i}.down.weight[a:b,0:88])
-  gemv<Down>(c, Plain{in}, [&](const Row& r, float y) {
+  gemv<Down>(c, Plain{in}, [&](const auto& r, auto y) {
     // residual[a:b], L{i+1}.x[a:b] = ADD(residual[a:b], %y)
-    const float sum = residual(c, r) + y;
+    const auto sum = residual(c, r) + y;
     store_residual(c, r, sum);
     publish_row(c, r, out, sum);
   });
@@ -68,7 +68,7 @@ __device__ __forceinline__ Best lm_head_stage(C& c, const Page in, const u8* gai
   // %n = RMSNORM(L03.x[0:80], final_norm.weight[0:80]) eps=1e-05
   const RmsNorm n{in, gain, 0x1.4f8b58p-17f};  // 1e-05
   // logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:80])
-  gemv<LmHead>(c, n, [&](const Row& r, float y) {
+  gemv<LmHead>(c, n, [&](const auto& r, auto y) {
     store_logit(c, r, y);
     // best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
     best.offer_row(r, y);

@@ -1,0 +1,156 @@
+// Finishers for two rows side by side, which a lane of wgmma has of a token. They compute what
+// finish.cuh computes of each, and need no other lane. What they store waits until all rows of a
+// batch are finished, so that the loads of a batch are in flight together. Needs schedule.h with
+// AMK_WGMMA.
+#pragma once
+
+#include "prompt_ring.cuh"
+#include "prompt.cuh"
+
+namespace amk {
+
+// The values of an even row and of the odd one after it.
+struct Pair {
+  float x, y;
+};
+__device__ __forceinline__ Pair operator+(Pair a, Pair b) { return {a.x + b.x, a.y + b.y}; }
+
+// What a batch of pairs has to store.
+struct PairStores {
+  Pair residual;
+  u32 published;  // two elements, or one
+  u8* to = nullptr;  // where
+  bool keeps = false;  // the residual
+  int elements = 0;
+};
+
+// Two finished rows of a token.
+struct RowPair {
+  int row;    // the even one
+  int rows;   // that the matrix has
+  int token;  // of the pass
+  int end;    // rows from here on are padding
+  bool valid;  // false: padding, all of them
+  PairStores& stores;
+
+  __device__ __forceinline__ bool both() const { return row + 1 < end; }
+  __device__ __forceinline__ Pair elements_of(const u8* vector) const {
+    return {valid ? load_weight(vector, row) : 0.0f,
+            valid && both() ? load_weight(vector, row + 1) : 0.0f};
+  }
+};
+
+// ---- ops ----------------------------------------------------------------------------------------
+
+template <int kRotated, int kAngles = 0, int kDims = kHeadDim>
+__device__ __forceinline__ Pair rope(Prompt& c, const RowPair& r, Pair v) {
+  if (!r.valid || r.row >= kRotated) return v;
+  const float2 turn = c.rotation(kAngles, r.token)[r.row % kDims / 2];
+  return {rotated(false, v.x, v.y, turn.x, turn.y), rotated(true, v.y, v.x, turn.x, turn.y)};
+}
+__device__ __forceinline__ float silu_mul(const RowPair&, Pair v) {
+  return sigmoid_of(v.x, v.x) * v.y;
+}
+__device__ __forceinline__ float gelu_tanh_mul(const RowPair&, Pair v) {
+  return gelu_tanh(v.x) * v.y;
+}
+__device__ __forceinline__ Pair gelu_tanh(Pair v) { return {gelu_tanh(v.x), gelu_tanh(v.y)}; }
+__device__ __forceinline__ Pair gelu(Pair v) { return {gelu(v.x), gelu(v.y)}; }
+__device__ __forceinline__ Pair relu(Pair v) { return {relu(v.x), relu(v.y)}; }
+__device__ __forceinline__ Pair relu2(Pair v) { return {relu2(v.x), relu2(v.y)}; }
+__device__ __forceinline__ Pair xielu(Pair v, const Xielu& shape) {
+  return {xielu(v.x, shape), xielu(v.y, shape)};
+}
+__device__ __forceinline__ Pair scale(Pair v, float by) { return {scale(v.x, by), scale(v.y, by)}; }
+__device__ __forceinline__ Pair soft_cap(Pair v, float cap) {
+  return {soft_cap(v.x, cap), soft_cap(v.y, cap)};
+}
+__device__ __forceinline__ Pair clip(Pair v, float cap) { return {clip(v.x, cap), clip(v.y, cap)}; }
+
+__device__ __forceinline__ Pair residual(Prompt& c, const RowPair& r) {
+  if (!r.valid) return {0, 0};
+  const float2 v = *reinterpret_cast<const float2*>(c.residual(r.token) + r.row);
+  return {v.x, v.y};
+}
+
+// ---- destinations -------------------------------------------------------------------------------
+
+__device__ __forceinline__ void store_residual(Prompt& c, const RowPair& r, Pair v) {
+  r.stores.residual = v;
+  r.stores.keeps = true;
+}
+__device__ __forceinline__ void publish_row(Prompt& c, const RowPair& r, const Page out, Pair v) {
+  r.stores.published = pack2(v.x, v.y);
+  r.stores.to = reinterpret_cast<u8*>(c.values<Element>(out) + size_t(r.token) * r.rows + r.row);
+  r.stores.elements = 2;
+}
+__device__ __forceinline__ void publish_pair(Prompt& c, const RowPair& r, const Page out, float v) {
+  r.stores.published = Element::from_float(v);
+  r.stores.to =
+      reinterpret_cast<u8*>(c.values<Element>(out) + size_t(r.token) * (r.rows / 2) + r.row / 2);
+  r.stores.elements = 1;
+}
+__device__ __forceinline__ void store_logit(Prompt& c, const RowPair& r, Pair v) {
+  if (!r.valid || !c.launch.logits) return;
+  float* to = c.launch.logits + size_t(r.token) * kVocab + r.row;
+  to[0] = v.x;
+  if (r.both()) to[1] = v.y;
+}
+__device__ __forceinline__ void store(Prompt& c, const RowPair& r) {
+  if (!r.valid) return;
+  const PairStores& s = r.stores;
+  if (s.keeps)
+    *reinterpret_cast<float2*>(c.residual(r.token) + r.row) =
+        make_float2(s.residual.x, s.residual.y);
+  if (s.elements == 2) *reinterpret_cast<u32*>(s.to) = s.published;
+  if (s.elements == 1) *reinterpret_cast<u16*>(s.to) = u16(s.published);
+}
+
+// ---- the rows of a tile -------------------------------------------------------------------------
+
+constexpr int kPairsAtOnce = 8;
+
+// Finishes a batch of kCount pairs: of each the rows, which row(i, stores) gives, and their values.
+template <int kCount, class RowOf, class ValueOf, class Finish>
+__device__ __forceinline__ void finish_batch(Prompt& c, RowOf&& row, ValueOf&& value,
+                                             Finish&& finish) {
+  PairStores stores[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) finish(row(i, stores[i]), value(i));
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) store(c, row(i, stores[i]));
+}
+
+// Finishes a lane's sums of a tile: of two tokens eight rows apart, two rows of each eight.
+template <class S, class Reader, int kSums, class Finish>
+__device__ __forceinline__ void finish_pairs(Prompt& c, const PromptTile& tile,
+                                             const float (&sums)[kSums], Finish&& finish) {
+  using Shape = SlotShape<S>;
+  static_assert(Shape::kParts == 1 || Shape::kPartRows % 8 == 0, "parts are whole tiles");
+  const int first = tile.part * Shape::kPartRows + tile.first_row + c.lane % 4 * 2;
+  const int end = (tile.part + 1) * Shape::kPartRows;
+#pragma unroll
+  for (int k = 0; k < 2; ++k) {
+    const int token =
+        tile.tokens * Shape::kTileTokens + c.warp * 16 + c.lane / 4 + k * 8;
+    const bool there = token < c.tokens;
+    float by = 1;
+    if constexpr (Reader::kNorm) by = there ? c.inverse()[token] : 0.0f;
+#pragma unroll
+    for (int batch = 0; batch < kSums / 4; batch += kPairsAtOnce) {
+      finish_batch<kPairsAtOnce>(
+          c,
+          [&](int i, PairStores& stores) {
+            const int row = first + (batch + i) * 8;
+            return RowPair{row, int(S::kRows), token, end, there && row < end, stores};
+          },
+          [&](int i) {
+            const float* of = &sums[(batch + i) * 4 + k * 2];
+            return Reader::kNorm ? Pair{of[0] * by, of[1] * by} : Pair{of[0], of[1]};
+          },
+          finish);
+    }
+  }
+}
+
+}  // namespace amk

@@ -1,0 +1,189 @@
+// The ring through which matrices and operands of a prompt's products pass on sm_90: slots of 64
+// columns, which warps of their own copy and two groups of four warps multiply. A product has tiles
+// of some tokens by some rows, and both sides go over the same tiles in the same order. The copying
+// warps go on with the next tile while the others finish one; with the next product they begin when
+// its operand is there. Needs schedule.h with AMK_WGMMA. Must not know what a stage computes.
+#pragma once
+
+#include "prompt_matrices.cuh"
+
+namespace amk {
+
+constexpr u32 kCopyWarps = 3;  // the matrix, and the operand of either group
+constexpr int kSlotOperand = kTokenTile * 64 * 2;  // bytes of 64 columns
+constexpr int kPromptSlotBytes = 4 * kSlotOperand;  // of both groups, and of 128 rows
+
+// The next of kSlots slots, and the parities of the phases of all. A product begins with the first
+// slot: the ring is empty then.
+struct SlotTurn {
+  u32 slot = 0, phases = 0;
+
+  __device__ __forceinline__ u32 phase() const { return phases >> slot & 1; }
+  template <int kSlots = kPromptSlots>
+  __device__ __forceinline__ void advance() {
+    phases ^= 1u << slot;
+    if (++slot == kSlots) slot = 0;
+  }
+  __device__ __forceinline__ void begin() { slot = 0; }
+};
+
+// How quads of a chain lie in a slot.
+template <class S>
+struct SlotShape : PromptShape<S> {
+  using Shape = PromptShape<S>;
+  static constexpr int kTileTokens = 2 * kTokenTile;  // a tile of the operand for each group
+  static constexpr int kQuads = 4 / Shape::kOfChain;  // 64 columns
+  static constexpr int kMatrixQuadBytes = Shape::kOfChain * 32 * Shape::kRows;
+  static constexpr int kParts = kSplitK<S>, kPartRows = S::kRows / kParts;
+  static constexpr int kPartTiles = ceil_div(kPartRows, Shape::kRows);
+  static constexpr int kRowTiles = kPartTiles * kParts;
+  // Rows whose weights stay in L2 while all tokens are multiplied.
+  static constexpr size_t kRowTileBytes =
+      size_t(Shape::kRows / kTileRows) * tile_bytes<typename Shape::W>(S::kColumns);
+  static constexpr int kBlocks = ceil_div(int(kRowTiles * kRowTileBytes >> 20), 48);
+  static constexpr int kBlockTiles = kBlocks > 1 ? ceil_div(kRowTiles, kBlocks) : kRowTiles;
+};
+
+// A tile: its tokens, its rows, and the part of the columns that they are of.
+struct PromptTile {
+  int tokens;    // its number among those of the tokens
+  int part;
+  int first_row;  // in the part
+};
+
+// The tiles of a product. Those that blocks have at once are a few tiles of tokens by many of rows,
+// so that L2 hands a line to several SMs at a time.
+template <class S>
+struct PromptTiles {
+  using Shape = SlotShape<S>;
+  static constexpr int kWide = 512 / Shape::kTileTokens;  // tiles of tokens side by side
+  int token_tiles;
+
+  __device__ __forceinline__ explicit PromptTiles(int tokens)
+      : token_tiles(ceil_div(tokens, Shape::kTileTokens)) {}
+  __device__ __forceinline__ int count() const { return token_tiles * Shape::kRowTiles; }
+  __device__ __forceinline__ PromptTile operator[](int i) const {
+    const int block = i / (Shape::kBlockTiles * token_tiles);
+    const int in = i - block * (Shape::kBlockTiles * token_tiles);
+    const int rows = min(Shape::kBlockTiles, Shape::kRowTiles - block * Shape::kBlockTiles);
+    // The last group has fewer tiles of tokens.
+    const int group = in / (rows * kWide), at = in - group * (rows * kWide);
+    const int wide = min(kWide, token_tiles - group * kWide);
+    const int row_tile = block * Shape::kBlockTiles + at / wide;
+    const int part = row_tile / Shape::kPartTiles;
+    return {group * kWide + at % wide, part,
+            (row_tile - part * Shape::kPartTiles) * Shape::kRows};
+  }
+};
+
+__device__ __forceinline__ u8* prompt_slot(u32 slot) {
+  return block_ring() + slot * kPromptSlotBytes;
+}
+
+// ---- the warps that copy ------------------------------------------------------------------------
+
+// One lane of a warp. It goes over the matrices of a pass as the stages do.
+struct PromptCopies {
+  PassLaunch launch;
+  const u8* operand;
+  const TensorMap* maps;
+  int tokens;
+  u32 warp;  // of those that copy
+  bool logits;
+  u32 products = 0;
+  SlotTurn next;
+  // Of the spin of a wait.
+  u32 stage = 0;
+  int layer = 0, step = 0;
+
+  __device__ __forceinline__ PromptCopies(const Launch& of, u32 warp, const u8* operand,
+                                          const u8* maps)
+      : launch(of),
+        operand(operand),
+        maps(reinterpret_cast<const TensorMap*>(maps)),
+        tokens(of.steps),
+        warp(warp),
+        logits(of.logits != nullptr) {}
+
+  // The operand of the next product is there.
+  __device__ __forceinline__ void await_operand() {
+    ++products;
+    Spin spin;
+    while (load_shared_acquire(&block_waits().started) < products) {
+      if (spin.cancelled(*this, Wait::kRingEmpty, products, 0)) break;
+    }
+    fence_proxy_async();
+  }
+
+  template <class S>
+  __device__ __forceinline__ void take(const u8*) {
+    const TensorMap* map = maps++;
+    if constexpr (!Matrix<S>::kQuantised) {
+      if (kOffers<S> && !logits) return;
+      await_operand();
+      next.begin();
+      const PromptTiles<S> tiles(tokens);
+#pragma unroll 1
+      for (int i = block_index(); i < tiles.count(); i += kSMs) copy<S>(tiles[i], map);
+    }
+  }
+
+ private:
+  // Chain after chain, as they are multiplied.
+  template <class S>
+  __device__ __forceinline__ void copy(const PromptTile tile, const TensorMap* map) {
+    using Shape = SlotShape<S>;
+    PromptScratch& shared = block_waits();
+    const size_t tiles = size_t(tile.tokens * 2 + int(warp) - 1) * Shape::kParts + tile.part;
+    const u8* from = operand + tiles * Shape::kTileBytes;
+#pragma unroll 1
+    for (int member = 0; member < Shape::kMembers; ++member) {
+#pragma unroll 1
+      for (int slab = 0; slab < Shape::kSlabs; ++slab) {
+        const int quads = Shape::quads_of(slab);
+#pragma unroll 1
+        for (int chain = 0; chain < Shape::kChains; ++chain) {
+#pragma unroll 1
+          for (int quad = 0; quad < quads; quad += Shape::kQuads) {
+            const int here = min(Shape::kQuads, quads - quad);
+            u64* full = &shared.full[next.slot];
+            u8* to = prompt_slot(next.slot);
+            while (!barrier_try_wait(&shared.empty[next.slot], next.phase() ^ 1, kConsumerWarps)) {
+            }
+            if (warp > 0) {
+              const u32 bytes = here * Shape::kQuadBytes;
+              barrier_arrive_expect(full, bytes);
+              copy_bulk(to + (warp - 1) * kSlotOperand, from, bytes, full);
+              from += bytes;
+            } else {
+              barrier_arrive_expect(full, here * Shape::kMatrixQuadBytes);
+#pragma unroll 1
+              for (int k = 0; k < here; ++k) {
+                const int column = Shape::quad_of(member, slab * Shape::kSlabSubs + quad + k);
+                copy_tensor(to + 2 * kSlotOperand + k * Shape::kMatrixQuadBytes, map,
+                            {chain % 2 * (Shape::W::kBlockBytes / 4),
+                             column * Shape::kQuarters + chain / 2 * Shape::kOfChain,
+                             tile.part, tile.first_row / kTileRows},
+                            full);
+              }
+            }
+            next.advance();
+          }
+        }
+      }
+    }
+  }
+};
+
+// Prepares the barriers of a block. Other threads see them after a barrier of the block.
+__device__ __forceinline__ void init_prompt_ring(PromptScratch& shared) {
+#pragma unroll 1
+  for (int i = 0; i < kPromptSlots; ++i) {
+    barrier_init(&shared.full[i], kCopyWarps);
+    barrier_init(&shared.empty[i], kConsumerWarps);
+  }
+  shared.started = 0;
+  fence_barrier_init();
+}
+
+}  // namespace amk
