@@ -42,7 +42,9 @@ type setting struct {
 func (c *Case) Of(k Int) int { return c.value(setting{row: int(k)}) }
 
 // OfStage returns the same for a stage.
-func (c *Case) OfStage(k PerStage, stage string) int { return c.value(setting{row: int(k), stage: stage}) }
+func (c *Case) OfStage(k PerStage, stage string) int {
+	return c.value(setting{row: int(k), stage: stage})
+}
 
 func (c *Case) value(s setting) int {
 	n, known := c.values[s]
