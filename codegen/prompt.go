@@ -78,10 +78,15 @@ func promptAttention(f *ir.LayerFacts, cache ir.DType) int {
 // WGMMA reports whether the architecture has wgmma, which later architectures do not have.
 func (d *cudaData) WGMMA() bool { return d.arch == "sm_90a" }
 
-// wide reports whether wgmma multiplies the matrix of a product.
+// wide reports whether wgmma multiplies the matrix of a product: kWideMatrix of prompt_halves.cuh.
 func (b *builder) wide(p promptProduct) bool {
-	_, quantised := p.Matrix.(format.Quantised)
-	return b.d.WGMMA() && !quantised
+	q, quantised := p.Matrix.(format.Quantised)
+	if !b.d.WGMMA() || !quantised {
+		return b.d.WGMMA()
+	}
+	scales := q.Scales()
+	return slices.Contains([]string{"I4", "I8", "F8E4M3"}, q.DType()) && !format.InHalves(q) && !scales.Mins &&
+		!scales.Steps
 }
 
 // turnSlots is how many slots of the ring hold what wgmma multiplies in a turn: a chain of two quarters, or two of one.
@@ -129,7 +134,19 @@ type promptShape struct {
 func (b *builder) promptShape(p promptProduct) promptShape {
 	members := min(p.Warps, (p.Columns+format.QuadColumns-1)/format.QuadColumns) // warps that have a quad
 	const quarters = 4
-	if _, quantised := p.Matrix.(format.Quantised); quantised {
+	_, quantised := p.Matrix.(format.Quantised)
+	switch {
+	case quantised && b.wide(p): // whole quads of every warp: activations in fp16, and scales
+		activations, scales := 1, 1
+		if format.InFixedPoint(p.Matrix) {
+			activations = 2 // parts of each
+			if p.Matrix.DType() == "I4" {
+				scales = 2
+			}
+		}
+		return promptShape{parts: members * p.Quads(), stageParts: 1,
+			partBytes: tokenTile * (format.QuadColumns*2*activations + 4*scales)}
+	case quantised:
 		each := tokenTile*64 + tokenTile*8 // digits of 32 columns, and of each token a scale and a sum
 		if format.InHalves(p.Matrix) {
 			each += tokenTile * 8 // of each half
@@ -139,8 +156,7 @@ func (b *builder) promptShape(p promptProduct) promptShape {
 		}
 		return promptShape{parts: members * quarters * ((p.Quads() + partSubs - 1) / partSubs),
 			partBytes: partSubs * each, stageParts: 1}
-	}
-	if b.wide(p) { // whole quads of every warp
+	case b.wide(p): // whole quads of every warp
 		return promptShape{parts: members * p.Quads(), partBytes: tokenTile * format.QuadColumns * 2, stageParts: 1}
 	}
 	slabSubs := p.SlabQuads()

@@ -212,14 +212,36 @@ func (m *PromptModel) wideProduct(s *stage, tokens int) float64 {
 	return max(float64(ceil(tiles, m.m.sms))*tile, bytes/m.m.read)
 }
 
+// quadProduct is the same of a quantised matrix: quad after quad, scaled every 32 columns.
+func (m *PromptModel) quadProduct(s *stage, tokens int) float64 {
+	rows, columns, quad := 0, m.step.reader.multiplies(s, s.format, s.columns).Columns, wideQuad
+	for k := range s.tasks {
+		rows += s.tasks[k].tiles * s.format.Geometry().Rows
+	}
+	switch s.format.DType() {
+	case "I8":
+		quad = wideByteQuad
+	case "F8E4M3":
+		quad = wideFloatQuad
+	}
+	tile := float64(ceil(columns, format.QuadColumns))*quad/m.m.clock + wideQuadTile
+	tiles := ceil(rows, widePromptRows) * ceil(tokens, promptTokens)
+	bytes := float64(s.format.Geometry().TileBytes(columns)) * float64(rows/s.format.Geometry().Rows)
+	return max(float64(ceil(tiles, m.m.sms))*tile, bytes/m.m.read)
+}
+
 // product is the time of a matrix stage: its operand is written, all join, its tiles are multiplied, and all join.
 func (m *PromptModel) product(s *stage, tokens int) float64 {
 	if s.format == nil {
 		return 0
 	}
-	if _, quantised := s.format.(format.Quantised); !quantised && m.step.program.Target.Arch == "sm_90a" {
+	if m.step.program.Target.Arch == "sm_90a" {
 		operand := float64(2*2*tokens*s.columns) / (m.m.l2 * float64(m.m.sms)) // 16 bits, read and written
-		return m.wideProduct(s, tokens) + memoryLatency + operand + 2*join
+		wide := m.wideProduct
+		if _, quantised := s.format.(format.Quantised); quantised {
+			wide = m.quadProduct
+		}
+		return wide(s, tokens) + memoryLatency + operand + 2*join
 	}
 	w := m.matrix(s)
 	tiles := w.rows * ceil(tokens, promptTokens)

@@ -29,6 +29,15 @@ const (
 	// prompt, from products of 4,096 columns whose tiles are many (1.9) and few (5.5).
 	widePromptTile = 3.0
 
+	// wideQuad, wideByteQuad and wideFloatQuad are the cycles that wgmma takes for a quad of int4, int8 and fp8, 128 rows
+	// by 64 tokens, and wideQuadTile the microseconds at the ends of a tile. 2,048 tokens by the products of
+	// Llama-3.1-8B with 4,096 and 14,336 columns in a prototype of the kernel on an H200, at 1.98 GHz at most
+	// (docs/performance.md).
+	wideQuad      = 2250.0
+	wideByteQuad  = 2730.0
+	wideFloatQuad = 2520.0
+	wideQuadTile  = 4.4
+
 	// plainQuad is the cycles that a block takes at least for a quad of each warp in a stage of its operand where it
 	// multiplies by mma. docs/performance.md: four passes of 512 tokens of Llama-3.1-8B took 197 ms
 	// by mma and 177 by wgmma, on an H100.

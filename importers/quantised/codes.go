@@ -33,7 +33,8 @@ belongs to another model.`)
 
 	codeValues = diag.New("AMK1123", "a quantised matrix has an element, a scale or a zero point that cannot be", `
 Elements in fp8 are numbers. Scales are finite and not zero. Zero points of a matrix that is said to be symmetric lie in
-the middle of the range. Zero points of the first GPTQ format are stored less one, and where that underflows, readers
+the middle of the range. Those of 4 bits are values of 4 bits, or the one above: sums of the kernel are exact with
+these. Zero points of the first GPTQ format are stored less one, and where that underflows, readers
 differ in what they take the neighbours for: save such a model as gptq_v2. Otherwise the files are damaged, or the
 config belongs to another model.`)
 

@@ -92,6 +92,8 @@ func readAll(t *testing.T, dir string) *diag.Diagnostic {
 const (
 	packed = `{"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"targets":
 		["Linear"], "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32}}}}`
+	uneven = `{"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"targets":
+		["Linear"], "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32, "symmetric": false}}}}`
 	bytewise = `{"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"g": {"targets":
 		["Linear"], "weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}}}`
 	first  = `{"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": false}`
@@ -113,6 +115,10 @@ func sound(form string) map[string]stored {
 		return map[string]stored{"weight_packed": {i32, []int{8, 8}, words(middle...)},
 			"weight_scale": {checkpoint.F32, []int{8, 2}, floats(16, 1)},
 			"weight_shape": {i64, []int{2}, words(8, 0, 64, 0)}}
+	case uneven:
+		parts := sound(packed)
+		parts["weight_zero_point"] = stored{i8, []int{8, 2}, slices.Repeat([]byte{8, 0xf8}, 8)}
+		return parts
 	case bytewise:
 		return map[string]stored{"weight": {e4m3, []int{8, 64}, make([]byte, 512)},
 			"weight_scale": {checkpoint.F32, []int{8, 1}, floats(8, 1)}}
@@ -129,7 +135,7 @@ func sound(form string) map[string]stored {
 }
 
 func TestSound(t *testing.T) {
-	for _, form := range []string{packed, bytewise, first, second, gemm, level, blocks} {
+	for _, form := range []string{packed, uneven, bytewise, first, second, gemm, level, blocks} {
 		if d := readAll(t, write(t, form, sound(form))); d != nil {
 			require.NoError(t, d)
 		}
@@ -166,6 +172,8 @@ func TestDamaged(t *testing.T) {
 		{packed, "weight_zero_point", stored{i8, []int{8, 1}, make([]byte, 8)}, "AMK1122", "in the shape of"},
 		{packed, "weight_zero_point", stored{i32, []int{2, 2}, make([]byte, 16)}, "AMK1122", "want I32 [1 2]"},
 		{packed, "weight_g_idx", order(5, 1), "AMK1124", "column 5 belongs to group 1"},
+		{uneven, "weight_zero_point", stored{i8, []int{8, 2}, slices.Repeat([]byte{9}, 16)}, "AMK1123", "is 9; want one"},
+		{uneven, "weight_zero_point", stored{i8, []int{8, 2}, slices.Repeat([]byte{0xf7}, 16)}, "AMK1123", "is -9; want"},
 		{bytewise, "weight_scale", stored{checkpoint.F32, []int{2}, floats(2, 1)}, "AMK1122", "want [8 1]"},
 		{bytewise, "weight", stored{i8, []int{8, 64}, make([]byte, 512)}, "AMK1122", "want F8_E4M3 [8 64]"},
 		{bytewise, "weight", stored{e4m3, []int{8, 64}, append(make([]byte, 511), 0xff)}, "AMK1123",

@@ -236,14 +236,16 @@ __device__ __forceinline__ float* results_of_warp(Prompt& c) {
 }
 
 // What multiplies the matrix of a stage.
-template <class S, bool kQuantised>
+template <class S, bool kQuantised, bool kWide>
 struct ProductOf;
+template <class S>
+using ProductFor = typename ProductOf<S, Matrix<S>::kQuantised, kByWgmma<S>>::Type;
 
 // Finishes the rows of a warp: two tokens at a time, each by 16 lanes.
 template <class S, class Reader, class Finish>
 __device__ __forceinline__ void finish_rows(Prompt& c, int first_row, int end_row, int first_token,
                                             const PromptSums& sums, Finish&& finish) {
-  using Product = typename ProductOf<S, Matrix<S>::kQuantised>::Type;
+  using Product = ProductFor<S>;
   float* results = results_of_warp(c);
 #pragma unroll
   for (int n = 0; n < kLaneSums; ++n)
@@ -268,7 +270,7 @@ template <class S, class Reader, class Finish>
 __device__ __forceinline__ void narrow_gemv(Prompt& c, const u8* matrix, const Reader& in,
                                             Finish&& finish) {
   using Shape = PromptShape<S>;
-  using Product = typename ProductOf<S, Matrix<S>::kQuantised>::Type;
+  using Product = ProductFor<S>;
   constexpr int kParts = kSplitK<S>, kPartRows = S::kRows / kParts;
   constexpr int kPartBytes = tile_bytes<typename Shape::W>(S::kColumns);
   constexpr int kStride = kPartBytes * kParts;

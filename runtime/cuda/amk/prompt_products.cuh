@@ -4,20 +4,43 @@
 
 #include "prompt_quantised.cuh"
 #if AMK_WGMMA
-#include "prompt_wgmma.cuh"
+#include "prompt_wgmma_quantised.cuh"
 #endif
 
 namespace amk {
 
 template <class S>
-struct ProductOf<S, true> {
+struct ProductOf<S, true, false> {
   using Type = QuantisedProduct<S>;
 };
-#if !AMK_WGMMA
 template <class S>
-struct ProductOf<S, false> {
+struct ProductOf<S, false, false> {
   using Type = ElementProduct<S>;
 };
+
+#if AMK_WGMMA
+template <class S>
+struct ProductOf<S, true, true> {
+  using Type = QuadProduct<S>;
+};
+template <class S>
+struct ProductOf<S, false, true> {
+  using Type = WideProduct<S>;
+};
+
+// A stage's product for all tokens of the pass, of a matrix that copying warps bring.
+template <class S, class Reader, class Finish>
+__device__ __forceinline__ void wide_gemv(Prompt& c, const Reader& in, Finish&& finish) {
+  prepare<S>(c, in);
+  ++c.products;
+  c.turn.begin();
+  if (c.tid == 0) store_shared_release(&c.shared.started, c.products);
+  const PromptTiles<S> tiles(c.tokens);
+#pragma unroll 1
+  for (int i = c.sm; i < tiles.count(); i += kSMs)
+    ProductFor<S>::template tile<Reader>(c, tiles[i], finish);
+  join(c);
+}
 #endif
 
 template <class S, class Reader, class Finish>
@@ -27,12 +50,12 @@ __device__ __forceinline__ void gemv(Prompt& c, const Reader& in, Finish&& finis
   const u8* matrix = c.next_matrix();
   if (kOffers<S> && !c.launch.logits) return;
 #if AMK_WGMMA
-  if constexpr (!Matrix<S>::kQuantised) {
+  if constexpr (kByWgmma<S>) {
     wide_gemv<S>(c, in, finish);
     return;
   }
 #endif
-  if constexpr (Matrix<S>::kQuantised || !AMK_WGMMA) narrow_gemv<S>(c, matrix, in, finish);
+  if constexpr (!kByWgmma<S>) narrow_gemv<S>(c, matrix, in, finish);
 }
 
 }  // namespace amk

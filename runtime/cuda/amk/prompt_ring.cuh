@@ -1,15 +1,16 @@
 // The ring through which matrices and operands of a prompt's products pass on sm_90: slots of 64
-// columns, which warps of their own copy and two groups of four warps multiply. A product has tiles
-// of some tokens by some rows, and both sides go over the same tiles in the same order. The copying
-// warps go on with the next tile while the others finish one; with the next product they begin when
-// its operand is there. Needs schedule.h with AMK_WGMMA. Must not know what a stage computes.
+// columns, or with quantised matrices of a quad (prompt_quads.cuh), which warps of their own copy
+// and two groups of four warps multiply. A product has tiles of some tokens by some rows, and both
+// sides go over the same tiles in the same order. The copying warps go on with the next tile while
+// the others finish one; with the next product they begin when its operand is there. Needs
+// schedule.h with AMK_WGMMA. Must not know what a stage computes.
 #pragma once
 
 #include "prompt_matrices.cuh"
 
 namespace amk {
 
-constexpr u32 kCopyWarps = 3;  // the matrix, and the operand of either group
+constexpr u32 kCopyWarps = 3;
 constexpr int kSlotOperand = kTokenTile * 64 * 2;  // bytes of 64 columns
 constexpr int kPromptSlotBytes = 4 * kSlotOperand;  // of both groups, and of 128 rows
 
@@ -27,13 +28,10 @@ struct SlotTurn {
   __device__ __forceinline__ void begin() { slot = 0; }
 };
 
-// How quads of a chain lie in a slot.
+// The rows of a product.
 template <class S>
-struct SlotShape : PromptShape<S> {
+struct RowShape : PromptShape<S> {
   using Shape = PromptShape<S>;
-  static constexpr int kTileTokens = 2 * kTokenTile;  // a tile of the operand for each group
-  static constexpr int kQuads = 4 / Shape::kOfChain;  // 64 columns
-  static constexpr int kMatrixQuadBytes = Shape::kOfChain * 32 * Shape::kRows;
   static constexpr int kParts = kSplitK<S>, kPartRows = S::kRows / kParts;
   static constexpr int kPartTiles = ceil_div(kPartRows, Shape::kRows);
   static constexpr int kRowTiles = kPartTiles * kParts;
@@ -42,6 +40,15 @@ struct SlotShape : PromptShape<S> {
       size_t(Shape::kRows / kTileRows) * tile_bytes<typename Shape::W>(S::kColumns);
   static constexpr int kBlocks = ceil_div(int(kRowTiles * kRowTileBytes >> 20), 48);
   static constexpr int kBlockTiles = kBlocks > 1 ? ceil_div(kRowTiles, kBlocks) : kRowTiles;
+};
+
+// How quads of a chain lie in a slot: a tile of the operand for each group of warps, and the
+// matrix.
+template <class S>
+struct SlotShape : RowShape<S> {
+  using Shape = PromptShape<S>;
+  static constexpr int kQuads = 4 / Shape::kOfChain;  // 64 columns
+  static constexpr int kMatrixQuadBytes = Shape::kOfChain * 32 * Shape::kRows;
 };
 
 // A tile: its tokens, its rows, and the part of the columns that they are of.
@@ -55,7 +62,7 @@ struct PromptTile {
 // so that L2 hands a line to several SMs at a time.
 template <class S>
 struct PromptTiles {
-  using Shape = SlotShape<S>;
+  using Shape = RowShape<S>;
   static constexpr int kWide = 512 / Shape::kTileTokens;  // tiles of tokens side by side
   int token_tiles;
 
@@ -81,6 +88,10 @@ __device__ __forceinline__ u8* prompt_slot(u32 slot) {
 }
 
 // ---- the warps that copy ------------------------------------------------------------------------
+
+// How a tile is copied: copy(copies, tile, matrix, map).
+template <class S, bool kQuantised>
+struct TileCopies;
 
 // One lane of a warp. It goes over the matrices of a pass as the stages do.
 struct PromptCopies {
@@ -116,26 +127,38 @@ struct PromptCopies {
   }
 
   template <class S>
-  __device__ __forceinline__ void take(const u8*) {
+  __device__ __forceinline__ void take(const u8* matrix) {
     const TensorMap* map = maps++;
-    if constexpr (!Matrix<S>::kQuantised) {
+    if constexpr (kByWgmma<S>) {
       if (kOffers<S> && !logits) return;
       await_operand();
       next.begin();
       const PromptTiles<S> tiles(tokens);
 #pragma unroll 1
-      for (int i = block_index(); i < tiles.count(); i += kSMs) copy<S>(tiles[i], map);
+      for (int i = block_index(); i < tiles.count(); i += kSMs)
+        TileCopies<S, Matrix<S>::kQuantised>::copy(*this, tiles[i], matrix, map);
     }
   }
 
- private:
-  // Chain after chain, as they are multiplied.
-  template <class S>
-  __device__ __forceinline__ void copy(const PromptTile tile, const TensorMap* map) {
-    using Shape = SlotShape<S>;
+  // Waits until the next slot is empty. Returns what the copies complete on.
+  __device__ __forceinline__ u64* await_slot() const {
     PromptScratch& shared = block_waits();
-    const size_t tiles = size_t(tile.tokens * 2 + int(warp) - 1) * Shape::kParts + tile.part;
-    const u8* from = operand + tiles * Shape::kTileBytes;
+    while (!barrier_try_wait(&shared.empty[next.slot], next.phase() ^ 1, kConsumerWarps)) {
+    }
+    return &shared.full[next.slot];
+  }
+};
+
+// Of elements as they are: the first warp copies the matrix, the others the operands of either
+// group. Chain after chain, as they are multiplied.
+template <class S>
+struct TileCopies<S, false> {
+  using Shape = SlotShape<S>;
+
+  __device__ static __forceinline__ void copy(PromptCopies& c, const PromptTile tile, const u8*,
+                                              const TensorMap* map) {
+    const size_t tiles = size_t(tile.tokens * 2 + int(c.warp) - 1) * Shape::kParts + tile.part;
+    const u8* from = c.operand + tiles * Shape::kTileBytes;
 #pragma unroll 1
     for (int member = 0; member < Shape::kMembers; ++member) {
 #pragma unroll 1
@@ -146,14 +169,12 @@ struct PromptCopies {
 #pragma unroll 1
           for (int quad = 0; quad < quads; quad += Shape::kQuads) {
             const int here = min(Shape::kQuads, quads - quad);
-            u64* full = &shared.full[next.slot];
-            u8* to = prompt_slot(next.slot);
-            while (!barrier_try_wait(&shared.empty[next.slot], next.phase() ^ 1, kConsumerWarps)) {
-            }
-            if (warp > 0) {
+            u64* full = c.await_slot();
+            u8* to = prompt_slot(c.next.slot);
+            if (c.warp > 0) {
               const u32 bytes = here * Shape::kQuadBytes;
               barrier_arrive_expect(full, bytes);
-              copy_bulk(to + (warp - 1) * kSlotOperand, from, bytes, full);
+              copy_bulk(to + (c.warp - 1) * kSlotOperand, from, bytes, full);
               from += bytes;
             } else {
               barrier_arrive_expect(full, here * Shape::kMatrixQuadBytes);
@@ -167,7 +188,7 @@ struct PromptCopies {
                             full);
               }
             }
-            next.advance();
+            c.next.advance();
           }
         }
       }

@@ -2,7 +2,7 @@
 // schedule.h with AMK_TENSOR_CORES. Must not know what is multiplied.
 #pragma once
 
-#include "prompt_digits.cuh"
+#include "prompt_halves.cuh"
 #include "prompt_walk.cuh"
 
 namespace amk {
@@ -29,18 +29,6 @@ struct PromptColumns : GemvShape<S> {
 
 template <class S, bool kQuantised, bool kWide>
 struct PromptShapeOf;
-
-// Of four words of each of four lanes side by side, those with the number of the lane among them.
-__device__ __forceinline__ uint4 transposed(const u32 (&words)[4], int lane) {
-  const bool odd = lane & 1, high = lane & 2;
-  const u32 a = shuffle_xor(odd ? words[0] : words[1], 1);
-  const u32 b = shuffle_xor(odd ? words[2] : words[3], 1);
-  const u32 first[2] = {odd ? a : words[0], odd ? words[1] : a};
-  const u32 second[2] = {odd ? b : words[2], odd ? words[3] : b};
-  const u32 c = shuffle_xor(high ? first[0] : second[0], 2);
-  const u32 d = shuffle_xor(high ? first[1] : second[1], 2);
-  return high ? make_uint4(c, d, second[0], second[1]) : make_uint4(first[0], first[1], c, d);
-}
 
 // Of elements as they are: slab after slab, and in each a chain after the other. A slab has four
 // parts, each of as many blocks of 32 columns as the slab has quads: a chain is one or two of them.
@@ -105,8 +93,9 @@ struct PromptShapeOf<S, false, true> : PromptColumns<S> {
   static constexpr int kQuadBytes = kOfChain * 2 * kGroupBytes;  // of a chain
   static constexpr int kSubBytes = kChains * kQuadBytes;
   static constexpr size_t kTileBytes = size_t(kMembers) * kSubs * kSubBytes;
-  // Rows that are multiplied at once: what is kept of each element decides.
-  static constexpr int kRows = kOfChain == 2 ? 128 : 64;
+  // Rows that are multiplied at once: what is kept of each element decides. Each group of warps has
+  // a tile of the operand.
+  static constexpr int kRows = kOfChain == 2 ? 128 : 64, kTileTokens = 2 * kTokenTile;
 
   // Quads of a slab.
   __host__ __device__ static constexpr int quads_of(int slab) {
@@ -134,8 +123,8 @@ struct PromptShapeOf<S, false, true> : PromptColumns<S> {
 };
 
 // The columns of a quantised matrix: of each warp a quarter after the other, each over all quads.
-template <class S, bool kWide>
-struct PromptShapeOf<S, true, kWide> : PromptColumns<S> {
+template <class S>
+struct PromptShapeOf<S, true, false> : PromptColumns<S> {
   using C = PromptColumns<S>;
   using C::kSubs, C::kQuarters, C::kMembers;
   using Quarter = QuarterFormat<Matrix<S>>;
@@ -155,8 +144,30 @@ struct PromptShapeOf<S, true, kWide> : PromptColumns<S> {
   }
 };
 
+// The same for wgmma (prompt_wgmma_quantised.cuh): of each warp quad after quad.
 template <class S>
-using PromptShape = PromptShapeOf<S, Matrix<S>::kQuantised, AMK_WGMMA>;
+struct PromptShapeOf<S, true, true> : PromptColumns<S> {
+  using C = PromptColumns<S>;
+  using C::kSubs, C::kMembers;
+  using Operand = QuadOperand<Matrix<S>>;
+  static constexpr bool kWhole = false;
+  static constexpr int kTogether = Operand::kTogether;
+  static constexpr int kRows = 128, kTileTokens = kTokenTile;
+  static constexpr size_t kTileBytes = size_t(kMembers) * kSubs * Operand::kBytes;
+
+  __host__ __device__ static constexpr size_t place(int member, int sub) {
+    return size_t(member * kSubs + sub) * Operand::kBytes;
+  }
+  __device__ static __forceinline__ void store(u8* tile, int member, int sub, int token,
+                                               const uint2 (&four)[kTogether], int lane) {
+    Operand::store(tile + place(member, sub), token, four, lane);
+  }
+};
+
+template <class S>
+constexpr bool kByWgmma = AMK_WGMMA && kWideMatrix<Matrix<S>>;
+template <class S>
+using PromptShape = PromptShapeOf<S, Matrix<S>::kQuantised, kByWgmma<S>>;
 
 // Columns of the operand of a stage, for each token; 0 for one that multiplies nothing.
 template <class S, class = void>

@@ -5,8 +5,8 @@
 // schedule.h with AMK_WGMMA.
 #pragma once
 
-#include "prompt_gemm.cuh"
 #include "prompt_pairs.cuh"
+#include "prompt_vector.cuh"
 
 namespace amk {
 
@@ -159,27 +159,15 @@ struct WideProduct {
       }
     }
   }
-};
 
-// A stage's product for all tokens of the pass.
-template <class S, class Reader, class Finish>
-__device__ __forceinline__ void wide_gemv(Prompt& c, const Reader& in, Finish&& finish) {
-  using Product = WideProduct<S>;
-  using Shape = SlotShape<S>;
-  prepare<S>(c, in);
-  ++c.products;
-  c.turn.begin();
-  if (c.tid == 0) store_shared_release(&c.shared.started, c.products);
-  const PromptTiles<S> tiles(c.tokens);
-#pragma unroll 1
-  for (int i = c.sm; i < tiles.count(); i += kSMs) {
-    const PromptTile tile = tiles[i];
-    typename Product::Sums sums;
+  // Computes a tile.
+  template <class Reader, class Finish>
+  __device__ static __forceinline__ void tile(Prompt& c, const PromptTile& tile, Finish&& finish) {
+    Sums sums;
     clear(sums);
-    Product::multiply(c, sums, Number<Shape::kOfChain>());
+    multiply(c, sums, Number<Shape::kOfChain>());
     finish_pairs<S, Reader>(c, tile, sums, finish);
   }
-  join(c);
-}
+};
 
 }  // namespace amk
