@@ -48,6 +48,10 @@ func lacksOf(p *ir.Program, s *ir.Stage, l *ir.Loop, op *ir.Op, buffers *ir.Dire
 		return []string{" of an expert that every token has"}
 	case !kernel.Backend.Implements(op.Code):
 		return []string{""}
+	case op.Code == ir.TOPK && (len(op.In) > 1 || op.Has("groups") || op.Has("jitter")):
+		return []string{" by more than scores"}
+	case op.Code == ir.RENORMALISE && len(op.Params) > 0:
+		return []string{" with bounds of the sum"}
 	case op.Code == ir.ATTENTION && len(op.In) > 5:
 		return []string{" with sinks"}
 	case op.Code == ir.SELECTED:

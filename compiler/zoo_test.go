@@ -29,7 +29,9 @@ type bodiless struct{ prefix, target, refusal string }
 // withExperts are those with experts of which the kernel lacks something.
 func withExperts() (out []bodiless) {
 	for prefix, refusal := range map[string]string{"gpt-oss": "has CLAMPED_SILU_MUL after its product",
-		"granite-moe-shared": "and the kernel for", "qwen2-moe": "is not defined", "qwen3-moe": "is not defined"} {
+		"granite-moe-shared": "and the kernel for", "qwen2-moe": "is not defined", "qwen3-moe": "is not defined",
+		"dots1": "", "ernie4-5-moe": "", "flex-olmo": "", "glm4-moe": "", "minimax-m2": "", "phimoe": "",
+		"solar-open": ""} {
 		out = append(out, bodiless{prefix, "h200", refusal}, bodiless{prefix, "t4", refusal})
 	}
 	return out

@@ -45,8 +45,9 @@ type decoder struct {
 
 	actWeights []ir.GraphWeight // of that activation, nil: none
 
-	stacks func(model *ir.Model) []stack // tensors in which the checkpoint has several linears; nil: none
-	fields map[string]string             // what its configs call fields that Llama's call otherwise; "": it has none
+	stacks   func(model *ir.Model) []stack // tensors in which the checkpoint has several linears; nil: none
+	drafting []string                      // fields of how many layers follow the others, which only speculation runs
+	fields   map[string]string             // what its configs call fields that Llama's call otherwise; "": it has none
 
 	theta       float64        // what an absent rope_theta means; 0: 10000
 	scaling     map[string]any // the object of the rotation that the class has where the config has none
@@ -113,10 +114,7 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 		d.check(m)
 	}
 	m.readQuantised()
-	if d.experts != nil && m.scheme != nil {
-		m.fail(codeNotModelled, "quantization_config", "has the method %s, and matrices of experts are read in 16 or "+
-			"32 bits alone; accepted: a checkpoint that is not quantised", spell(m.scheme.Method))
-	}
+	m.chooseExperts(d.experts)
 	model := ir.Model{
 		Name: m.src.Name, Architecture: d.architecture, DTypes: ir.Uniform(m.chooseDType()),
 		Layers: m.size(d.field("num_hidden_layers"), d.layers, "layers"),
@@ -129,6 +127,7 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 		"intermediate")
 	kvHeads := cmp.Or(m.unlessNull(d.field("num_key_value_heads"), d.kvHeads), model.Heads)
 	model.KVHeads = m.size(d.field("num_key_value_heads"), kvHeads, "kv_heads")
+	m.leaveDrafting(d, model.Layers)
 	trained := m.size(d.field("max_position_embeddings"), d.positions, "max_seq")
 	model.MaxSeq = m.chooseMaxSeq(trained)
 	windows := make([]int, model.Layers)
@@ -164,4 +163,20 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 		return m.graph(d, model, windows, full, windowed)
 	}
 	return m.graph(d, model, windows, m.rope(d, &model, trained), nil)
+}
+
+// leaveDrafting leaves out the layers after the others, which only speculation runs.
+func (m *importer) leaveDrafting(d *decoder, layers int) {
+	most := 0
+	for _, field := range d.drafting {
+		v, _ := m.value(field)
+		if n, ok := asInt(v); ok {
+			most = max(most, min(n, ir.ModelBound("layers").Hi))
+		}
+	}
+	for i := range most {
+		if of, err := ir.ResolveKey(m.names.inLayer(""), layers+i); err == nil {
+			m.leftOut = append(m.leftOut, of)
+		}
+	}
 }

@@ -15,15 +15,26 @@ type mixtureOfExperts struct {
 	count, perToken, width int
 	dense                  func(layer int) bool // which layers have an MLP instead; nil: none
 
-	ofChosen     bool // the softmax of the router is over the chosen ones alone
-	renormalised bool // the weights of the chosen ones add up to 1
-	biased       bool // the router and both matrices have biases
+	ofChosen     bool    // the softmax of the router is over the chosen ones alone
+	sigmoid      bool    // scores are sigmoids, not a softmax
+	renormalised bool    // the weights of the chosen ones add up to 1
+	extra, least float64 // what is then added to their sum, and a lower bound of it
+	scale        float64 // what weights are multiplied by at the end; 0: nothing
+	jitter       float64 // of SparseMixer, by which the weights of the chosen are computed; 0: they are not
+	biased       bool    // the router and both matrices have biases
+
+	choosing         string // the part that is added to scores for the choice alone, as of tensorNames; "": none
+	choosingRows     bool   // which is stored as one row of a matrix
+	groups, ofGroups int    // experts are of groups, and chosen from ofGroups of them; 0: there are none
 
 	// Above 0, the gate is at most limit, and up within ±limit; alpha is then the scale of the gate in the sigmoid.
 	limit, alpha float64
 
 	shared      int  // the width of an expert that every token has besides; 0: there is none
 	sharedGated bool // what it makes is multiplied by a sigmoid
+
+	// blocks are the matrices where a checkpoint stores them as MXFP4; nil: it has no such form.
+	blocks func(e *mixtureOfExperts, names *tensorNames, hidden int) (up, down []ir.GraphWeight)
 
 	router string            // the part of its matrix, as of tensorNames
 	parts  map[string]string // of the shared expert, as of tensorNames
@@ -52,15 +63,19 @@ func (m *importer) factsOfExperts(e *mixtureOfExperts, model *ir.Model) []ir.Lay
 // norm: a vector of its own for the router, for the experts and for the shared one.
 func (d *decoder) mixture(b *nodes, m *ir.Model, names *tensorNames, f *ir.LayerFacts, x string) {
 	e, h := d.experts, m.Hidden
-	norm := func(name string) string { return d.norm(b, name, x, h, m.Eps, names.ofLayer("post_norm")) }
+	norm := func(name string) string {
+		if d.bareBranches {
+			return x
+		}
+		return d.norm(b, name, x, h, m.Eps, names.ofLayer("post_norm"))
+	}
 	path := names.inLayer(e.router)
 	router := []ir.GraphWeight{weight(path+".weight", f.Experts, h)}
 	if e.biased {
 		router = append(router, weight(path+".bias", f.Experts))
 	}
 	scores := b.add("router", "linear", []int{f.Experts}, []string{norm("router_norm")}, router...)
-	route := b.add("route", "route", []int{f.PerToken}, []string{scores})
-	b.param(ir.IntParam("chosen_first", flag(e.ofChosen)), ir.IntParam("renormalise", flag(e.renormalised)))
+	route := e.route(b, names, f, scores)
 	shared := ""
 	if e.shared > 0 { // needs nothing of the router, and fills the wait for it
 		shared = d.sharedExpert(b, m, names, norm)
@@ -73,12 +88,45 @@ func (d *decoder) mixture(b *nodes, m *ir.Model, names *tensorNames, f *ir.Layer
 	}
 	y := b.add("experts_down", "experts_down", []int{h}, []string{act, route}, down...)
 	y = b.scaled("mlp_scale", y, h, d.branchScale)
+	if d.postNorms {
+		y = d.norm(b, "post_mlp_norm", y, h, m.Eps, names.ofLayer("post_mlp_norm"))
+	}
 	if shared == "" {
 		b.add("mlp_add", "add", []int{h}, []string{x, y})
 		return
 	}
 	x = b.add("experts_add", "add", []int{h}, []string{x, y})
 	b.add("mlp_add", "add", []int{h}, []string{x, shared})
+}
+
+// route appends the choice of experts by their scores, and their weights. What is added for the choice alone is not
+// rounded: such biases are large compared with their differences.
+func (e *mixtureOfExperts) route(b *nodes, names *tensorNames, f *ir.LayerFacts, scores string) string {
+	var bias []ir.GraphWeight
+	if e.choosing != "" {
+		w := weight(names.inLayer(e.choosing), f.Experts)
+		if w.Storage = (&ir.Storage{DType: ir.F32}); e.choosingRows {
+			w.Stored = []int{1, f.Experts}
+		}
+		bias = append(bias, w)
+	}
+	b.add("route", "route", []int{f.PerToken}, []string{scores}, bias...)
+	b.param(ir.IntParam("chosen_first", flag(e.ofChosen)), ir.IntParam("renormalise", flag(e.renormalised)))
+	if e.sigmoid {
+		b.param(ir.IntParam("sigmoid", ir.Int(1)))
+	}
+	if e.groups > 1 {
+		b.param(ir.IntParam("groups", ir.Int(e.groups)), ir.IntParam("top_groups", ir.Int(e.ofGroups)))
+	}
+	for _, p := range []struct {
+		key   string
+		value float64
+	}{{"jitter", e.jitter}, {"extra", e.extra}, {"least", e.least}, {"scale", e.scale}} {
+		if p.value != 0 && (p.key != "scale" || p.value != 1) {
+			b.param(ir.FloatParam(p.key, p.value))
+		}
+	}
+	return "route"
 }
 
 // sharedExpert appends the MLP that every token has besides those of its experts.
@@ -100,11 +148,17 @@ func (d *decoder) sharedExpert(b *nodes, m *ir.Model, names *tensorNames, norm f
 	if e.sharedGated {
 		gate = linear("shared_gate", norm("shared_gate_norm"), 1, h, false)
 	}
-	y := linear("down_proj", d.middle(b, norm("post_norm"), h, e.shared, linear), h, e.shared, false)
+	y := linear("down_proj", d.middle(b, norm("post_norm"), h, e.shared, linear), h, e.shared, d.biased.mlp)
 	if gate != "" {
 		y = b.add("shared_scale", "gated_by", []int{h}, []string{y, gate})
 	}
 	return b.scaled("shared_branch_scale", y, h, d.branchScale)
+}
+
+// sharedParts are the tensors of an expert that every token has.
+func sharedParts(part string) map[string]string {
+	return map[string]string{"gate_proj": part + ".gate_proj", "up_proj": part + ".up_proj",
+		"down_proj": part + ".down_proj"}
 }
 
 func flag(is bool) ir.Expr {
@@ -166,6 +220,29 @@ func transposedExperts(e *mixtureOfExperts, names *tensorNames, h int) (up, down
 	return of("gate_up_proj", 2*e.width, h), of("down_proj", h, e.width)
 }
 
+// expertBlocks is the form of gpt-oss as it is published: the matrices of all experts in blocks of MXFP4, in which rows
+// of gate and up are interleaved.
+func expertBlocks(e *mixtureOfExperts, names *tensorNames, h int) (up, down []ir.GraphWeight) {
+	of := func(name string, rows, cols int) []ir.GraphWeight {
+		key := names.inLayer("mlp.experts." + name)
+		return []ir.GraphWeight{weight(key+".weight", e.count, rows, cols), weight(key+"_bias", e.count, rows)}
+	}
+	return of("gate_up_proj", 2*e.width, h), of("down_proj", h, e.width)
+}
+
+// chooseExperts takes the form of the matrices of experts in which a quantised checkpoint has them.
+func (m *importer) chooseExperts(e *mixtureOfExperts) {
+	switch {
+	case m.scheme == nil || !m.scheme.OfExperts:
+	case e != nil && e.blocks != nil:
+		e.matrices = e.blocks
+	default:
+		m.fail(codeNotModelled, "quantization_config", "has the method %s, in which amkc reads the experts of gpt-oss "+
+			"alone; accepted: the other methods that docs/quantised-checkpoints.md lists, or a checkpoint that is not "+
+			"quantised", spell(m.scheme.Method))
+	}
+}
+
 // expertsModelled are the fields of a family that the graph is built from: those of another one, and those of experts.
 func expertsModelled(of []string, others ...string) []string {
 	return append(slices.Clone(of), append(others, "num_experts_per_tok")...)
@@ -185,19 +262,33 @@ func expertsInert(of map[string]known, modelled []string) map[string]known {
 // readExperts reads the sizes of experts: how many there are, by any of the names, how many of them a token has, and
 // how wide they are.
 func (m *importer) readExperts(names []string, count, perToken int, width string, wide int) mixtureOfExperts {
-	read := ""
+	e := m.sizesOfExperts(names, count, width, wide)
+	e.perToken = m.size("num_experts_per_tok", perToken, "per_token")
+	return e
+}
+
+// sizesOfExperts reads how many experts there are, and how wide they are.
+func (m *importer) sizesOfExperts(names []string, count int, width string, wide int) mixtureOfExperts {
+	return mixtureOfExperts{count: m.sizeOf(names, count, "experts"), width: m.size(width, wide, "intermediate")}
+}
+
+// sizeOf reads a size that has several names.
+func (m *importer) sizeOf(names []string, absent int, fact string) int {
+	size, read := absent, ""
 	for _, name := range names {
 		if _, ok := m.value(name); !ok {
 			continue
 		}
-		n := m.size(name, count, "experts")
-		if read != "" && n != count {
-			m.fail(codeField, name, "is %d, and %s %d; want one of them, or both the same", n, read, count)
+		n := m.size(name, absent, fact)
+		if read != "" && n != size {
+			m.fail(codeField, name, "is %d, and %s %d; want one of them, or both the same", n, read, size)
 		}
-		read, count = name, n
+		read, size = name, n
 	}
-	return mixtureOfExperts{count: count, perToken: m.size("num_experts_per_tok", perToken, "per_token"),
-		width: m.size(width, wide, "intermediate")}
+	if read == "" {
+		return m.size(names[0], absent, fact)
+	}
+	return size
 }
 
 // denseLayers are those that have an MLP instead of experts: mlp_only_layers, and all but every decoder_sparse_step-th.

@@ -1,11 +1,13 @@
 package importers
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers/modeltest"
 	"amkc/ir"
 )
 
@@ -13,6 +15,20 @@ const qwen3MoEConfig = `{"architectures": ["Qwen3MoeForCausalLM"], "model_type":
 	"intermediate_size": 96, "moe_intermediate_size": 24, "num_experts": 8, "num_experts_per_tok": 2,
 	"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "vocab_size": 128,
 	"max_position_embeddings": 512, "hidden_act": "silu"}`
+
+const glm4MoEConfig = `{"architectures": ["Glm4MoeForCausalLM"], "model_type": "glm4_moe", "hidden_size": 64,
+	"intermediate_size": 96, "moe_intermediate_size": 24, "n_routed_experts": 8, "num_experts_per_tok": 2,
+	"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "vocab_size": 128,
+	"n_group": 4, "topk_group": 2, "max_position_embeddings": 512}`
+
+const ernie45MoEConfig = `{"architectures": ["Ernie4_5_MoeForCausalLM"], "model_type": "ernie4_5_moe",
+	"hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 24, "moe_num_experts": 8, "moe_k": 2,
+	"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "vocab_size": 128,
+	"max_position_embeddings": 512}`
+
+const phiMoEConfig = `{"architectures": ["PhimoeForCausalLM"], "model_type": "phimoe", "hidden_size": 64,
+	"intermediate_size": 24, "num_local_experts": 8, "num_hidden_layers": 4, "num_attention_heads": 4,
+	"num_key_value_heads": 2, "head_dim": 24, "vocab_size": 128, "max_position_embeddings": 512}`
 
 const gptOSSConfig = `{"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "hidden_size": 64,
 	"intermediate_size": 24, "num_local_experts": 8, "num_experts_per_tok": 2, "num_hidden_layers": 4,
@@ -60,11 +76,41 @@ func TestExperts(t *testing.T) {
 		"a limit of words": {base: gptOSSConfig, changes: fieldsOf{"swiglu_alpha": "x"},
 			refusal: `swiglu_alpha: error: is "x"`},
 		"as it is shipped": {base: gptOSSConfig,
-			changes: fieldsOf{"quantization_config": fieldsOf{"quant_method": "mxfp4"}},
-			refusal: `the weights are quantised as "mxfp4": MXFP4 has elements of e2m1`},
+			changes: fieldsOf{"intermediate_size": 32, "quantization_config": fieldsOf{"quant_method": "mxfp4"}},
+			want:    []ir.LayerFacts{{Intermediate: 32, Heads: 4, KVHeads: 2, HeadDim: 24, Experts: 8, PerToken: 2}}},
+		"others in its blocks": {changes: fieldsOf{"quantization_config": fieldsOf{"quant_method": "mxfp4"}},
+			refusal: `has the method "mxfp4", in which amkc reads the experts of gpt-oss alone`},
+		"a first layer without": {base: glm4MoEConfig, want: []ir.LayerFacts{dense, sparse, sparse, sparse}},
+		"two without": {base: glm4MoEConfig, changes: fieldsOf{"first_k_dense_replace": 2},
+			want: []ir.LayerFacts{dense, dense, sparse, sparse}},
+		"by a name of attributes": {base: glm4MoEConfig,
+			changes: fieldsOf{"n_routed_experts": nil, "num_local_experts": 8}, want: []ir.LayerFacts{dense, sparse}},
+		"groups that differ": {base: glm4MoEConfig, changes: fieldsOf{"n_group": 3},
+			refusal: "n_group: error: is 3, and topk_group 2, for 2 of 8 experts"},
+		"groups of one": {base: glm4MoEConfig, changes: fieldsOf{"n_group": 8},
+			refusal: "want groups of as many experts, at least two"},
+		"too few in the groups": {base: glm4MoEConfig, changes: fieldsOf{"num_experts_per_tok": 5},
+			refusal: "is 4, and topk_group 2, for 5 of 8 experts"},
+		"more groups than there are": {base: glm4MoEConfig, changes: fieldsOf{"topk_group": 5},
+			refusal: "is 4, and topk_group 5"},
+		"an interval of layers": {base: ernie45MoEConfig,
+			changes: fieldsOf{"moe_layer_start_index": 1, "moe_layer_end_index": 2},
+			want:    []ir.LayerFacts{dense, sparse, sparse, dense}},
+		"every other of them": {base: ernie45MoEConfig,
+			changes: fieldsOf{"moe_layer_start_index": 0, "moe_layer_interval": 2},
+			want:    []ir.LayerFacts{dense, sparse, dense, sparse}},
+		"two, whatever the config says": {base: phiMoEConfig, changes: fieldsOf{"num_experts_per_tok": 3},
+			want: []ir.LayerFacts{sparse, sparse, sparse, sparse}},
+		"beyond what it was trained for": {base: phiMoEConfig, changes: fieldsOf{"rope_scaling": fieldsOf{
+			"type": "longrope", "original_max_position_embeddings": 256, "short_mscale": 1.25, "long_mscale": 1.5,
+			"short_factor": slices.Repeat([]any{1.5}, 12), "long_factor": slices.Repeat([]any{2}, 12)}},
+			refusal: "want --max-seq 256 or less"},
+		"a scale of longer texts alone": {base: phiMoEConfig, changes: fieldsOf{"max_position_embeddings": 256,
+			"rope_scaling": fieldsOf{"type": "longrope", "original_max_position_embeddings": 256, "long_mscale": 1.5,
+				"short_factor": slices.Repeat([]any{1.5}, 12), "long_factor": slices.Repeat([]any{2}, 12)}},
+			refusal: "rope_scaling.short_mscale: error: is null"},
 		"quantised": {changes: fieldsOf{"quantization_config": fieldsOf{"quant_method": "gptq", "bits": 4,
-			"group_size": 128, "desc_act": false, "sym": true}},
-			refusal: `has the method "gptq", and matrices of experts are read in 16`},
+			"group_size": 128, "desc_act": false, "sym": true}}, want: []ir.LayerFacts{sparse}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.base == "" {
@@ -85,4 +131,32 @@ func TestExperts(t *testing.T) {
 			require.Empty(t, ir.Check(p))
 		})
 	}
+}
+
+// What is added to scores for the choice alone is not rounded to the type of the weights.
+func TestChoosingBiasIsNotRounded(t *testing.T) {
+	for _, config := range []string{glm4MoEConfig, ernie45MoEConfig} {
+		s, err := importConfig(t, edit(config, fieldsOf{"torch_dtype": "bfloat16"}), Source{})
+		require.NoError(t, err)
+		p, err := LowerGraph(s.Graph)
+		require.NoError(t, err)
+		found := 0
+		for _, b := range p.Buffers {
+			if b.Kind == ir.Weight && strings.HasSuffix(b.Name, ".choosing_bias") {
+				require.Equal(t, ir.F32, b.DType)
+				found++
+			} else if b.Kind == ir.Weight {
+				require.Equal(t, ir.BF16, b.DType, b.Name)
+			}
+		}
+		require.NotZero(t, found)
+	}
+}
+
+// Layers that only speculation runs are left out: their tensors are in the files, and nothing reads them.
+func TestDraftingLayersAreLeftOut(t *testing.T) {
+	config := modeltest.OpenConfig(t, edit(glm4MoEConfig, fieldsOf{"num_nextn_predict_layers": 2}))
+	m := &importer{fields: &fields{doc: config.Model}, names: plainNames}
+	m.leaveDrafting(&decoder{drafting: draftingLayers}, 46)
+	require.Equal(t, []string{"model.layers.46.", "model.layers.47."}, m.leftOut)
 }

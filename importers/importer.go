@@ -140,6 +140,10 @@ var configDTypes = map[string]ir.DType{"float32": ir.F32, "float": ir.F32, "floa
 var ModelDTypes = map[checkpoint.DType]ir.DType{checkpoint.F32: ir.F32, checkpoint.F16: ir.F16,
 	checkpoint.BF16: ir.BF16}
 
+// ScaleDTypes are the types of the scales of quantised matrices.
+var ScaleDTypes = map[checkpoint.DType]ir.DType{checkpoint.F32: ir.F32, checkpoint.F16: ir.F16,
+	checkpoint.BF16: ir.BF16, checkpoint.E8M0: ir.F8E8M0}
+
 // chooseMaxSeq is the number of positions to compile for.
 func (m *importer) chooseMaxSeq(trained int) int {
 	n := m.src.MaxSeq

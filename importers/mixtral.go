@@ -53,6 +53,18 @@ var olmoEInert = func() map[string]known {
 	return inert
 }()
 
+// importFlexOLMo builds the graph of a FlexOlmo: an OLMo 2 with experts. Defaults of absent fields are those of
+// transformers' FlexOlmoConfig.
+func importFlexOLMo(m *importer) *ir.Graph {
+	e := m.readExperts([]string{"num_experts", "num_local_experts"}, 7, 5, "intermediate_size", 11008)
+	e.renormalised, e.router = m.truth("norm_topk_prob", false), "mlp.gate"
+	e.matrices = separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")
+	d := olmo2(m, "FlexOlmoForCausalLM")
+	d.modelled, d.inert, d.check, d.experts = olmoEModelled, olmoEInert, (*importer).refuseUnmodelled, &e
+	d.vocab, d.positions, d.eps, d.theta = 100352, 4096, 1e-6, 5e5
+	return m.decoder(d)
+}
+
 // without are fields but for some.
 func without(fields []string, some ...string) []string {
 	return slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return slices.Contains(some, field) })

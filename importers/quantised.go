@@ -50,9 +50,10 @@ func (m *importer) strayParts() *diag.Diagnostic {
 // matchMatrix finds the tensors that a matrix is stored in, and reports whether it is quantised.
 func (m *importer) matchMatrix(w *ir.GraphWeight) bool {
 	module, isWeight := strings.CutSuffix(w.Key, ".weight")
-	if m.scheme == nil || len(w.Shape) != 2 || !isWeight {
+	if m.scheme == nil || len(w.Shape) < 2 || !isWeight {
 		return false
 	}
+	rows, cols := (&ir.Buffer{Shape: w.Shape}).Matrix() // of several matrices, the rows of all
 	matrix, d := m.scheme.Open(m.src.Weights, module)
 	switch {
 	case d != nil:
@@ -61,7 +62,7 @@ func (m *importer) matchMatrix(w *ir.GraphWeight) bool {
 		return true
 	case matrix == nil:
 		return false
-	case matrix.Rows() != w.Shape[0] || matrix.Cols() != w.Shape[1]:
+	case matrix.Rows() != rows || matrix.Cols() != cols:
 		m.diags.Add(diag.Errorf(codeShape, "tensor "+w.Key, "has shape [%d %d]; the config makes it %v", matrix.Rows(),
 			matrix.Cols(), w.Shape))
 	}
@@ -170,7 +171,7 @@ func (s *stage) storage() *ir.Storage {
 		return nil
 	}
 	dtype, _ := ir.ParseDType(s.element.Type) // which refuseStages has looked at
-	return &ir.Storage{DType: dtype, Scales: ir.Scales{Group: s.element.Group, DType: ModelDTypes[s.element.Scale],
+	return &ir.Storage{DType: dtype, Scales: ir.Scales{Group: s.element.Group, DType: ScaleDTypes[s.element.Scale],
 		Zeros: s.zeros, Mins: s.element.Mins, Steps: s.element.Steps}}
 }
 
@@ -182,7 +183,7 @@ func (m *importer) refuseStages(stages map[string]*stage) bool {
 			continue
 		}
 		_, err := ir.ParseDType(s.element.Type)
-		if _, known := ModelDTypes[s.element.Scale]; err != nil || !known || s.storage().Format() == nil {
+		if _, known := ScaleDTypes[s.element.Scale]; err != nil || !known || s.storage().Format() == nil {
 			m.diags.Add(diag.Errorf(quantised.NotRead, "tensor "+s.key, "is %s, which no weight format has; accepted: "+
 				"%s", s.element, format.Names()))
 			return true
@@ -192,12 +193,16 @@ func (m *importer) refuseStages(stages map[string]*stage) bool {
 }
 
 // isMatrix reports whether a node has a matrix, which may be quantised.
-func isMatrix(n *ir.GraphNode) bool { return n.Op == "linear" || n.Op == "embed" }
+func isMatrix(n *ir.GraphNode) bool { return n.Streams() || n.Op == "embed" }
 
-// reads is the vector that a node with a matrix reads; the embedding reads none.
+// reads is the vector that a node with a matrix reads; the embedding reads none. Matrices of experts are a stage's of
+// their own, whatever they read.
 func reads(n *ir.GraphNode) string {
-	if n.Op == "embed" {
+	switch {
+	case n.Op == "embed":
 		return ""
+	case n.OfExperts():
+		return "experts: " + n.Name
 	}
 	return n.Inputs[0]
 }
@@ -214,7 +219,7 @@ func (m *importer) matchStages(g *ir.Graph, body []ir.GraphNode, layer int, stag
 			if err != nil {
 				continue // what lower refuses
 			}
-			element := m.elementOf(g, key, t.Shape[1])
+			element := m.elementOf(g, key, t.Shape[len(t.Shape)-1], n.OfExperts())
 			if element != nil {
 				m.refuseComputed(key, &t)
 			}
@@ -239,7 +244,7 @@ func (m *importer) matchStages(g *ir.Graph, body []ir.GraphNode, layer int, stag
 }
 
 // elementOf is how a matrix is quantised, or nil.
-func (m *importer) elementOf(g *ir.Graph, key string, cols int) *quantised.Element {
+func (m *importer) elementOf(g *ir.Graph, key string, cols int, ofExperts bool) *quantised.Element {
 	if m.src.Weights != nil {
 		if matrix := m.matrices[key]; matrix != nil {
 			return &matrix.Element
@@ -247,10 +252,12 @@ func (m *importer) elementOf(g *ir.Graph, key string, cols int) *quantised.Eleme
 		return nil
 	}
 	role := quantised.InLayer
-	switch key {
-	case m.names.embedding(): // and of the logits, where they are tied
+	switch {
+	case ofExperts:
+		role = quantised.OfExperts
+	case key == m.names.embedding(): // and of the logits, where they are tied
 		role = quantised.Embedding
-	case m.names.logits():
+	case key == m.names.logits():
 		role = quantised.Head
 	}
 	scale := g.Model.Weights

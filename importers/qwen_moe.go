@@ -48,8 +48,8 @@ func importQwen2MoE(m *importer) *ir.Graph {
 	e.dense, e.renormalised, e.router = m.denseLayers(), m.truth("norm_topk_prob", false), "mlp.gate"
 	e.matrices = separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")
 	e.shared, e.sharedGated = m.size("shared_expert_intermediate_size", 5632, "intermediate"), true
-	e.parts = map[string]string{"gate_proj": "mlp.shared_expert.gate_proj", "up_proj": "mlp.shared_expert.up_proj",
-		"down_proj": "mlp.shared_expert.down_proj", "shared_gate": "mlp.shared_expert_gate"}
+	e.parts = sharedParts("mlp.shared_expert")
+	e.parts["shared_gate"] = "mlp.shared_expert_gate"
 	return m.decoder(&decoder{architecture: "Qwen2MoeForCausalLM", modelled: qwen2MoEModelled, inert: qwen2MoEInert,
 		layers: 24, hidden: 2048, intermediate: 5632, heads: 16, kvHeads: 16, vocab: 151936, positions: 32768,
 		check: (*importer).refuseOfQwen2MoE, experts: &e, biased: projections{heads: m.truth("qkv_bias", true)}})

@@ -14,8 +14,8 @@ import (
 // MostKinds is the largest number of kinds of layers. The kernel has separate code for the stages of each.
 const MostKinds = 16
 
-// StoreLayers sets the storage of the matrix of every linear of a layer to the result of of; nil means that of the
-// model's weights.
+// StoreLayers sets the storage of the matrix of every linear of a layer, and of its experts, to the result of of; nil
+// means that of the model's weights.
 func StoreLayers(g *ir.Graph, of func(layer int, n *ir.GraphNode) *ir.Storage) *diag.Diagnostic {
 	type form struct {
 		body     int // which kinds compute the same: the first of them
@@ -30,7 +30,7 @@ func StoreLayers(g *ir.Graph, of func(layer int, n *ir.GraphNode) *ir.Storage) *
 		kind.Nodes = slices.Clone(kind.Nodes)
 		for i := range kind.Nodes {
 			n := &kind.Nodes[i]
-			if n.Op != "linear" {
+			if !n.Streams() {
 				continue
 			}
 			stored := ir.Storage{}
@@ -62,7 +62,7 @@ func sameBodies(kinds []ir.LayerKind) []int {
 	for k, kind := range kinds {
 		kind.Nodes = slices.Clone(kind.Nodes)
 		for i := range kind.Nodes {
-			if n := &kind.Nodes[i]; n.Op == "linear" {
+			if n := &kind.Nodes[i]; n.Streams() {
 				n.Weights = slices.Clone(n.Weights)
 				n.Weights[0].Storage = nil
 			}

@@ -18,10 +18,13 @@ const (
 	BOOL
 	I5 // integers of 5 and 6 bits are in quantised blocks alone
 	I6
+	F4E2M1
+	F8E8M0 // a power of two
 )
 
-var dtypeNames = [...]string{"F32", "F16", "BF16", "F8E4M3", "F8E5M2", "I32", "I8", "I4", "U8", "BOOL", "I5", "I6"}
-var dtypeBits = [...]int{32, 16, 16, 8, 8, 32, 8, 4, 8, 8, 5, 6}
+var dtypeNames = [...]string{"F32", "F16", "BF16", "F8E4M3", "F8E5M2", "I32", "I8", "I4", "U8", "BOOL", "I5", "I6",
+	"F4E2M1", "F8E8M0"}
+var dtypeBits = [...]int{32, 16, 16, 8, 8, 32, 8, 4, 8, 8, 5, 6, 4, 8}
 
 func (t DType) String() string { return enumName(dtypeNames[:], int(t)) }
 

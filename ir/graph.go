@@ -109,6 +109,12 @@ type GraphNode struct {
 	Params  []Param
 }
 
+// Streams reports whether the first weight of a node is a matrix that a step streams: of a linear, or those of experts.
+func (n *GraphNode) Streams() bool { return n.Op == "linear" || n.OfExperts() }
+
+// OfExperts reports whether the first weight of a node is the matrices of experts, of which a token needs some.
+func (n *GraphNode) OfExperts() bool { return n.Op == "experts_up" || n.Op == "experts_down" }
+
 // IntOr returns an integer parameter, or def when it is absent.
 func (n *GraphNode) IntOr(key string, def int) int { return (&Op{Params: n.Params}).IntAt(key, 0, def) }
 

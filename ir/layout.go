@@ -39,7 +39,7 @@ type Layout struct {
 // Scales are the values that a quantised matrix has for each row and group of columns.
 type Scales struct {
 	Group int   // columns
-	DType DType // F32, F16 or BF16
+	DType DType // F32, F16 or BF16; F8E8M0 of F4E2M1
 	Zeros bool  // whether there are zero points
 	Mins  bool  // whether there are minima, which are added
 	Steps bool  // whether scales and minima are integers times one that groups have in common

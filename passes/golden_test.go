@@ -46,6 +46,12 @@ const expertsConfig = `{"model_type": "qwen2_moe", "architectures": ["Qwen2MoeFo
 	"num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": 20, "max_position_embeddings": 64,
 	"torch_dtype": "bfloat16"}`
 
+const scoredConfig = `{"model_type": "glm4_moe", "architectures": ["Glm4MoeForCausalLM"], "hidden_size": 16,
+	"intermediate_size": 24, "moe_intermediate_size": 8, "n_routed_experts": 8, "n_shared_experts": 1, "n_group": 4,
+	"topk_group": 2, "num_experts_per_tok": 2, "routed_scaling_factor": 2.5, "first_k_dense_replace": 1,
+	"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": 20,
+	"max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
+
 const sinksConfig = `{"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "hidden_size": 16,
 	"intermediate_size": 8, "num_local_experts": 3, "num_experts_per_tok": 2, "num_hidden_layers": 2,
 	"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 20, "sliding_window": 40,
@@ -56,7 +62,7 @@ const sinksConfig = `{"model_type": "gpt_oss", "architectures": ["GptOssForCausa
 // or splits that are few at first; or one layer of float32, sizes that are not a multiple of a tile, and an explicit
 // schedule; or heads with norms; or norms after branches, soft caps, a scaled embedding, layers of two kinds and a down
 // whose columns are cut; or norms of all queries and of all keys; or experts, one of them of every token, and a layer
-// without; or sinks, and experts with biases.
+// without; or experts that a bias and groups choose; or sinks, and experts with biases.
 func goldenCases(t testing.TB) map[string]*State {
 	return map[string]*State{
 		"tiny": {Source: importers.Source{Name: "tiny", Config: modeltest.OpenConfig(t, modeltest.TinyConfig)},
@@ -79,6 +85,9 @@ func goldenCases(t testing.TB) map[string]*State {
 			Target: modeltest.ToyTarget(4),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
 		"experts": {Source: importers.Source{Name: "experts", Config: modeltest.OpenConfig(t, expertsConfig)},
+			Target: modeltest.ToyTarget(3),
+			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"max_splits": 1}}}},
+		"scored": {Source: importers.Source{Name: "scored", Config: modeltest.OpenConfig(t, scoredConfig)},
 			Target: modeltest.ToyTarget(3),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"max_splits": 1}}}},
 		"sinks": {Source: importers.Source{Name: "sinks", Config: modeltest.OpenConfig(t, sinksConfig)},

@@ -1,6 +1,8 @@
 package passes
 
 import (
+	"slices"
+
 	"amkc/ir"
 )
 
@@ -15,29 +17,49 @@ func (l *lowerer) routed(route string, k int) (ids, weights ir.Operand) {
 	return l.tokens.view(idsOf(route), upTo(k)), l.tokens.view(route, upTo(k))
 }
 
-// route chooses experts by their scores, and weighs them: by a softmax over all scores, or over those of the chosen.
+// route chooses experts by their scores, and weighs them: by a softmax over all scores, or over those of the chosen, or
+// by sigmoids; the weights may be made to add up to 1, and be multiplied. A bias counts for the choice alone.
 func (l *lowerer) route(n *ir.GraphNode, scores string) {
 	all, k := l.facts.Experts, n.Shape[0]
 	out := l.scratch(l.named(n.Name), ir.F32, k)
 	l.scratch(idsOf(out), ir.I32, k)
 	l.value[n.Name] = out
 	ids, weights := l.routed(out, k)
-	x, best := l.tokens.view(scores, upTo(all)), temp("%best")
-	choose := ir.Op{Code: ir.TOPK, Out: []ir.Operand{best, ids}, In: []ir.Operand{x},
-		Params: []ir.Param{ir.IntParam("k", ir.Int(k))}}
-	last := ir.Op{Code: ir.SOFTMAX, Out: []ir.Operand{weights}, In: []ir.Operand{best}}
+	x := l.tokens.view(scores, upTo(all))
 	var ops []ir.Op
-	if n.IntOr("chosen_first", 0) == 0 {
-		ops = append(ops, ir.Op{Code: ir.SOFTMAX, Out: []ir.Operand{temp("%p")}, In: []ir.Operand{x}})
-		choose.In = []ir.Operand{temp("%p")}
-		last.Code = ir.RENORMALISE
-		if n.IntOr("renormalise", 0) == 0 {
-			choose.Out[0] = weights
-		}
+	add := func(code ir.Opcode, result string, in ir.Operand, params ...ir.Param) {
+		ops = append(ops, ir.Op{Code: code, Out: []ir.Operand{temp(result)}, In: []ir.Operand{in}, Params: params})
 	}
-	if ops = append(ops, choose); choose.Out[0].IsTemp() {
-		ops = append(ops, last)
+	given := func(keys ...string) (params []ir.Param) {
+		return slices.DeleteFunc(slices.Clone(n.Params), func(p ir.Param) bool { return !slices.Contains(keys, p.Key) })
 	}
+	chosenFirst := n.IntOr("chosen_first", 0) == 1
+	switch {
+	case n.IntOr("sigmoid", 0) == 1:
+		add(ir.SIGMOID, "%p", x)
+		x = temp("%p")
+	case !chosenFirst && n.FloatOr("jitter", 0) == 0:
+		add(ir.SOFTMAX, "%p", x)
+		x = temp("%p")
+	}
+	params := append([]ir.Param{ir.IntParam("k", ir.Int(k))}, given("groups", "top_groups", "jitter")...)
+	add(ir.TOPK, "%best", x, params...)
+	choose := &ops[len(ops)-1]
+	choose.Out = append(choose.Out, ids)
+	if len(n.Weights) > 0 {
+		bias := l.weights(l.named("choosing_bias"), n.Weights[0])
+		choose.In = append(choose.In, view(bias, upTo(all)))
+	}
+	if chosenFirst {
+		add(ir.SOFTMAX, "%shares", temp("%best"))
+	}
+	if n.IntOr("renormalise", 0) == 1 {
+		add(ir.RENORMALISE, "%shares", temp("%best"), given("extra", "least")...)
+	}
+	if n.FloatOr("scale", 0) != 0 {
+		add(ir.MUL, "%scaled", ops[len(ops)-1].Out[0], given("scale")...)
+	}
+	ops[len(ops)-1].Out[0] = weights
 	l.stage(n, out, single(), ops...)
 }
 

@@ -15,8 +15,9 @@ import (
 // fp8 with scales if the user asks for it. Vectors, matrices with fewer columns than a block, and the cache unless the
 // user asks for another type, do not change.
 //
-// A default below 8 bits leaves the head and the embedding at 8: every token depends on them, and no later layers
-// average out their errors.
+// A default leaves the linear of a router in the dtype of the model, and that of the sigmoid by which a shared expert
+// is multiplied: they are small, and decide what is computed. A default below 8 bits leaves the head and the embedding
+// at 8: every token depends on them, and no later layers average out their errors.
 var Quantise = Pass{
 	Name:  "quantise",
 	Doc:   "choose how matrices and the cache are stored: as the checkpoint has them, or quantised",
@@ -30,10 +31,6 @@ func runQuantise(s *State) error {
 	}
 	if len(s.Formats) == 0 {
 		return nil
-	}
-	if s.Graph.Model.Most(ir.ExpertsOf) > 0 {
-		return diag.Errorf(codeStorage, "--weights "+s.Formats[0].text, "the model has experts, whose matrices are "+
-			"stored in the dtype of the model alone; want no --weights")
 	}
 	q := &quantiser{g: s.Graph, formats: s.Formats, used: make([]bool, len(s.Formats)),
 		chosen: map[string]choiceOf{}}
@@ -63,6 +60,7 @@ type quantiser struct {
 	used    []bool              // items that match a matrix
 	chosen  map[string]choiceOf // by role, of the layer in hand
 	roles   []string            // of all matrices
+	decides bool                // whether the matrix in hand decides about experts
 }
 
 // choiceOf is the format of a matrix.
@@ -119,7 +117,8 @@ func (q *quantiser) run() error {
 // kernel.
 func (q *quantiser) body(nodes []ir.GraphNode, layer int, outer bool) error {
 	for i := range nodes {
-		if n := &nodes[i]; n.Op == "linear" {
+		if n := &nodes[i]; n.Streams() {
+			q.decides = decides(nodes, n.Name)
 			if err := q.choose(n, layer, outer); err != nil {
 				return err
 			}
@@ -135,6 +134,13 @@ func (q *quantiser) body(nodes []ir.GraphNode, layer int, outer bool) error {
 		}
 	}
 	return nil
+}
+
+// decides reports whether the result of a linear chooses experts, or weighs one.
+func decides(nodes []ir.GraphNode, name string) bool {
+	return slices.ContainsFunc(nodes, func(n ir.GraphNode) bool {
+		return n.Op == "route" && n.Inputs[0] == name || n.Op == "gated_by" && n.Inputs[1] == name
+	})
 }
 
 // choose finds the format of a node's matrix in a layer.
@@ -182,7 +188,9 @@ func (q *quantiser) formatOf(role, key string, outer bool) WeightFormat {
 		if !f.matches(role, key) {
 			continue
 		}
-		q.used[i] = true
+		if q.used[i] = true; f.Name == "" && q.decides {
+			continue
+		}
 		if f.Name == "" && f.Type == "int4" && outer {
 			f.Type, f.group, f.zeros = "int8", quantisedTypes["int8"].group, false
 		}
@@ -194,7 +202,7 @@ func (q *quantiser) formatOf(role, key string, outer bool) WeightFormat {
 // storage is how a node's matrix is stored that a format was chosen for: as it is where the checkpoint has quantised
 // it, and where it has fewer columns than a block.
 func (q *quantiser) storage(n *ir.GraphNode, c choiceOf) *ir.Storage {
-	if w := &n.Weights[0]; w.Storage != nil || w.Shape[1] < format.QuadColumns {
+	if w := &n.Weights[0]; w.Storage != nil || w.Shape[len(w.Shape)-1] < format.QuadColumns {
 		return w.Storage
 	}
 	return c.format.storage(q.g.Model.Weights)
@@ -212,13 +220,14 @@ func mostStreamed(g *ir.Graph) format.Format {
 				if w.Storage != nil {
 					f = w.Storage.Format()
 				}
-				if f == nil || len(w.Shape) != 2 {
+				if f == nil || len(w.Shape) < 2 {
 					continue
 				}
+				rows, cols := (&ir.Buffer{Shape: w.Shape}).Matrix()
 				if bytes[f] == 0 {
 					formats = append(formats, f)
 				}
-				bytes[f] += f.Bytes(w.Shape[0], w.Shape[1]) * len(g.Of(k))
+				bytes[f] += f.Bytes(rows, cols) * len(g.Of(k))
 			}
 		}
 	}
@@ -246,13 +255,16 @@ func addStacks(all [][]string, nodes []ir.GraphNode) [][]string {
 	read := map[string]string{} // by what it reads, the first role of a stack
 	for i := range nodes {
 		n := &nodes[i]
-		if n.Op != "linear" {
+		if !n.Streams() {
 			continue
 		}
 		own := slices.IndexFunc(all, func(of []string) bool { return slices.Contains(of, n.Name) })
 		if own < 0 {
 			own = len(all)
 			all = append(all, []string{n.Name})
+		}
+		if n.OfExperts() {
+			continue // with nothing else
 		}
 		first, stacked := read[n.Inputs[0]]
 		if !stacked {

@@ -84,7 +84,7 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 
 // stores reports whether a buffer keeps the elements of a quantised matrix, and what its groups have, as they are.
 func stores(b *ir.Buffer, e *quantised.Element) bool {
-	return b.Layout.Kind == ir.Tile8x128 && b.Layout.Scales.DType == importers.ModelDTypes[e.Scale] &&
+	return b.Layout.Kind == ir.Tile8x128 && b.Layout.Scales.DType == importers.ScaleDTypes[e.Scale] &&
 		e.IsStoredIn(elementOf(b, e))
 }
 

@@ -21,11 +21,25 @@ var expert = kernelTable{
 }
 
 // topK chooses the k largest elements of each row, in a total order: by value, then by number, and what is not a number
-// last.
+// last. A bias counts for the choice alone. With groups, the elements of the best groups are chosen from.
 func topK(w *worker, o *op) error {
 	x, n, k := w.floats(&o.in[0]), w.last(&o.in[0]), o.src.IntAt("k", 0, 0)
-	if k > n {
-		return w.misfit(o, "chooses %d of rows of %d elements, want at most as many", k, n)
+	var bias []float32
+	if len(o.in) > 1 {
+		if bias = w.floats(&o.in[1]); len(bias) != n {
+			return w.misfit(o, "has a bias of %d elements for rows of %d, want as many", len(bias), n)
+		}
+	}
+	groups, top := o.src.IntAt("groups", 0, 1), o.src.IntAt("top_groups", 0, 1)
+	if o.src.Has("groups") != o.src.Has("top_groups") {
+		return w.misfit(o, "has one of groups and top_groups, want both or none")
+	}
+	if o.src.Has("groups") && (n%groups != 0 || n/groups < 2 || top > groups) {
+		return w.misfit(o, "chooses from %d of %d groups of %d elements, want groups of as many, at least two", top,
+			groups, n)
+	}
+	if k > n/groups*top {
+		return w.misfit(o, "chooses %d of rows of %d elements, want at most as many", k, n/groups*top)
 	}
 	if last := n - 1; last >= noIndex {
 		return w.misfit(o, "numbers an element %d, want at most %d", last, noIndex-1)
@@ -34,8 +48,19 @@ func topK(w *worker, o *op) error {
 	values, ids := w.alloc(rows*k), w.alloc(rows*k)
 	for b := range rows {
 		row := x[b*n : (b+1)*n]
-		for r, i := range largestFirst(row)[:k] {
+		score := row
+		if bias != nil {
+			score = slices.Clone(row)
+			for i := range score {
+				score[i] += bias[i]
+			}
+		}
+		chosen := sorted(score, candidates(score, groups, top))[:k]
+		for r, i := range chosen {
 			values[b*k+r], ids[b*k+r] = row[i], fromInt(int32(i))
+			if o.src.Has("jitter") {
+				values[b*k+r] = mixed(row, chosen[:r+1], o.src.FloatOr("jitter", 0))
+			}
 		}
 	}
 	if err := w.put(o, &o.out[0], value{f: values, last: k}); err != nil {
@@ -45,13 +70,37 @@ func topK(w *worker, o *op) error {
 }
 
 // largestFirst are the numbers of elements in the order of TOPK.
-func largestFirst(row []float32) []int {
-	order := make([]int, len(row))
-	for i := range order {
-		order[i] = i
+func largestFirst(row []float32) []int { return sorted(row, candidates(row, 1, 1)) }
+
+// candidates are the numbers of the elements of the best groups, in order: those with the largest sums of the two
+// largest elements.
+func candidates(score []float32, groups, top int) []int {
+	size := len(score) / groups
+	all := make([]int, len(score))
+	for i := range all {
+		all[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int { // equal ones stay in the order of their numbers
-		p, q := row[i], row[j]
+	if top == groups {
+		return all
+	}
+	sums, numbers := make([]float32, groups), make([]int, groups)
+	for g := range groups {
+		best := sorted(score, slices.Clone(all[g*size:(g+1)*size]))
+		sums[g], numbers[g] = score[best[0]]+score[best[1]], g
+	}
+	var out []int
+	for _, g := range sorted(sums, numbers)[:top] {
+		out = append(out, all[g*size:(g+1)*size]...)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// sorted sorts numbers of elements, which are in order, by the elements: the largest first, and what is not a number
+// last. Equal ones stay in the order of their numbers.
+func sorted(x []float32, numbers []int) []int {
+	slices.SortStableFunc(numbers, func(i, j int) int {
+		p, q := x[i], x[j]
 		switch {
 		case p > q || p == p && q != q:
 			return -1
@@ -60,23 +109,39 @@ func largestFirst(row []float32) []int {
 		}
 		return 0
 	})
-	return order
+	return numbers
 }
 
 // renormalise divides the elements of each row by their sum.
 func renormalise(w *worker, o *op) error {
 	x, n := w.floats(&o.in[0]), w.last(&o.in[0])
+	extra, least := float32(o.src.FloatOr("extra", 0)), float32(o.src.FloatOr("least", 0))
 	out := w.alloc(len(x))
 	for at := 0; at < len(x); at += n {
 		sum := float32(0)
 		for _, f := range x[at : at+n] {
 			sum += f
 		}
+		if sum += extra; o.src.Has("least") && sum < least {
+			sum = least
+		}
 		for i, f := range x[at : at+n] {
 			out[at+i] = f / sum
 		}
 	}
 	return w.emit(o, out, n)
+}
+
+// mixed is the weight of the last of some chosen elements of a row: against those near it that were not chosen before.
+func mixed(row []float32, chosen []int, jitter float64) float32 {
+	best, sum := row[chosen[len(chosen)-1]], 0.0
+	for i, f := range row {
+		far := (best-f)/max(float32(math.Abs(float64(f))), best) > float32(2*jitter)
+		if !far && !slices.Contains(chosen[:len(chosen)-1], i) {
+			sum += math.Exp(float64(f - best))
+		}
+	}
+	return float32(1 / sum)
 }
 
 // selected multiplies rows of x with the matrices that ids name. Only these are read.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,42 @@ var expertCases = []caseOp{
 		want: func([][]float64) []float64 {
 			return []float64{3, 3, 2, 0, 0, 0, 1, 3, 4, 0, 1, 2}
 		},
+	},
+	{
+		name: "the largest with a bias", buffers: scoreBuffers + "\nbuffer bias IO_INPUT F32 [5] HBM rowmajor",
+		op:   `out[0:2,0:3], index[0:2,0:3] = TOPK(z[0:2,0:5], bias[0:5]) k=3`,
+		ints: map[string][]float32{"z": {1, 3, -2, 3, 2, 0, 0, 0, -1, -7}, "bias": {0, 0, 7, -4, 1.5}},
+		want: func([][]float64) []float64 {
+			return []float64{-2, 2, 3, 0, 0, 0, 2, 4, 1, 2, 0, 1}
+		},
+	},
+	{
+		name: "the largest of the best groups", buffers: strings.ReplaceAll(scoreBuffers, "[2,5]", "[2,6]"),
+		op:   `out[0:2,0:3], index[0:2,0:3] = TOPK(z[0:2,0:6]) k=3 groups=3 top_groups=2`,
+		ints: map[string][]float32{"z": {9, -9, 2, 1, 0, 2, 1, 1, 3, -1, 2, 0}},
+		want: func([][]float64) []float64 {
+			return []float64{2, 2, 1, 3, 1, 1, 2, 5, 3, 2, 0, 1}
+		},
+	},
+	{
+		name: "the weights of SparseMixer", op: `out[0:2,0:2], index[0:2,0:2] = TOPK(z[0:2,0:5]) k=2 jitter=0.25`,
+		ints:    map[string][]float32{"z": {4, 1, 3, 2, 1.75, -1, -2, -1.75, -4, -1.25}},
+		buffers: scoreBuffers,
+		want: func([][]float64) []float64 {
+			e := math.Exp
+			return []float64{1 / (1 + e(-1) + e(-2)), 1 / (1 + e(-1) + e(-1.25)),
+				1 / (1 + e(-1) + e(-0.75) + e(-0.25)), 1 / (1 + e(-0.75) + e(-0.5)), 0, 2, 0, 4}
+		},
+	},
+	{
+		name: "renormalise with a bound of the sum", op: `out[0:1,1:4] = RENORMALISE(z[0:1,2:5]) extra=0.5 least=3.0`,
+		ints: map[string][]float32{"z": {0, 0, 0.5, 0.25, 1.25, 0, 0, 0, 0, 0}}, buffers: scoreBuffers,
+		want: func([][]float64) []float64 { return []float64{0.5 / 3, 0.25 / 3, 1.25 / 3} },
+	},
+	{
+		name: "renormalise with something added to the sum", op: `out[0:1,1:4] = RENORMALISE(z[0:1,2:5]) extra=0.5`,
+		ints: map[string][]float32{"z": {0, 0, 0.5, 0.25, 1.25, 0, 0, 0, 0, 0}}, buffers: scoreBuffers,
+		want: func([][]float64) []float64 { return []float64{0.2, 0.1, 0.5} },
 	},
 	{
 		name: "renormalise", op: `out[0:2,1:4] = RENORMALISE(z[0:2,2:5])`, buffers: scoreBuffers,

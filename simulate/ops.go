@@ -32,6 +32,7 @@ var known = map[*op.Spec]traits{
 	op.STOP:      {asLong: true},
 
 	op.RENORMALISE:    {asLong: true},
+	op.TOPK:           {ahead: []int{1}},
 	op.SELECTED:       {ahead: []int{1, 3}},
 	op.ScaleBlocks:    {asLong: true},
 	op.SIGMOID:        {asLong: true, inPlace: true},

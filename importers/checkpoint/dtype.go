@@ -20,6 +20,7 @@ const (
 	F16  DType = "F16"
 	BF16 DType = "BF16"
 	U8   DType = "U8"
+	E8M0 DType = "F8_E8M0" // powers of two
 )
 
 // dtypeBits holds every dtype that the format defines, with the bits of an element. Those under 8 bits are packed, and

@@ -18,9 +18,9 @@ import (
 
 // An Element is the type of the elements of a quantised matrix.
 type Element struct {
-	Type  string           // I4, I5, I6, I8 or F8E4M3, as weight formats name them
+	Type  string           // I4, I5, I6, I8, F8E4M3 or F4E2M1, as weight formats name them
 	Group int              // columns that share a scale, as format.Groups has them: 16, 32, 64 or 128
-	Scale checkpoint.DType // of the scales in the file: F16, BF16 or F32
+	Scale checkpoint.DType // of the scales in the file: F16, BF16, F32 or E8M0
 	Zeros bool             // whether groups have zero points
 	Mins  bool             // whether groups have minima
 	Steps bool             // whether scales and minima are integers times one that groups share
@@ -85,7 +85,7 @@ func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 	if err := m.codes.read(g.Q, row0, n); err != nil {
 		return nil, err
 	}
-	if m.recipe.float {
+	if m.recipe.float && m.recipe.bits == 8 {
 		for _, nan := range []byte{0x7f, 0xff} {
 			if i := bytes.IndexByte(g.Q, nan); i >= 0 {
 				return nil, diag.Errorf(codeValues, "tensor "+m.Name, "the element of row %d, column %d is %#x, which "+

@@ -9,6 +9,7 @@ import (
 
 const (
 	i8   checkpoint.DType = "I8"
+	u8   checkpoint.DType = "U8"
 	i32  checkpoint.DType = "I32"
 	i64  checkpoint.DType = "I64"
 	e4m3 checkpoint.DType = "F8_E4M3"
@@ -30,7 +31,8 @@ func (s *Scheme) Open(c *checkpoint.Checkpoint, module string) (*Matrix, *diag.D
 	o := &opener{c: c, module: module, m: Matrix{Name: module + ".weight"}}
 	r := s.of(module)
 	open := map[string]func(*recipe) *diag.Diagnostic{"compressed-tensors": o.openCompressed, "gptq": o.openGPTQ,
-		"awq": o.openAWQ, "fp8": o.openFP8, "gguf": o.openGGUF}[s.Method]
+		"awq": o.openAWQ, "fp8": o.openFP8, "gguf": o.openGGUF,
+		"mxfp4": o.openMXFP4}[s.Method]
 	if d := open(r); d != nil {
 		return nil, d
 	}
@@ -40,6 +42,9 @@ func (s *Scheme) Open(c *checkpoint.Checkpoint, module string) (*Matrix, *diag.D
 	}
 	if o.m.codes == nil {
 		return nil, nil
+	}
+	if s.OfExperts {
+		r = &ofExperts
 	}
 	o.m.recipe, o.m.Type, o.m.Scale = r, r.element(), o.m.scales.dtype
 	return &o.m, nil
@@ -142,8 +147,11 @@ func (o *opener) grouped(g *grid, r *recipe) *diag.Diagnostic {
 	if m.rows < 1 || m.cols < 1 || m.rows > mostColumns || m.cols > mostColumns {
 		return o.bad("has shape [%d %d]; want 1 to %d rows and columns", m.rows, m.cols, mostColumns)
 	}
-	g.dtype = g.t.DType
-	if !slices.Contains([]checkpoint.DType{checkpoint.F16, checkpoint.BF16, checkpoint.F32}, g.dtype) {
+	if g.dtype == "" {
+		g.dtype = g.t.DType
+	}
+	if r.form != mxfp4 && !slices.Contains([]checkpoint.DType{checkpoint.F16, checkpoint.BF16, checkpoint.F32},
+		g.dtype) {
 		return diag.Errorf(NotRead, "tensor "+g.t.Name, "scales of type %s are not read; accepted: F16, BF16, F32",
 			g.dtype)
 	}

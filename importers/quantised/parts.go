@@ -133,6 +133,9 @@ func (g *grid) at(row int) int {
 
 // read fills dst with the scales of n rows from row0 on.
 func (g *grid) read(dst []float32, row0, n int) error {
+	if g.dtype == checkpoint.E8M0 {
+		return g.exponents(dst, row0)
+	}
 	if g.transposed {
 		part := make([]float32, n)
 		for k := range g.cols {

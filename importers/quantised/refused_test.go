@@ -227,7 +227,7 @@ func TestRefused(t *testing.T) {
 	}
 	for _, c := range []struct{ settings, code, says string }{
 		{`{"quant_method": "bitsandbytes", "load_in_4bit": true}`, "AMK1108", "bitsandbytes keeps NF4 or int8"},
-		{`{"quant_method": "mxfp4"}`, "AMK1108", "MXFP4"},
+		{`{"quant_method": "mxfp4", "twist": 1}`, "AMK1121", "twist"},
 		{`{"quant_method": "modelopt", "quant_algo": "NVFP4"}`, "AMK1108", "ModelOpt"},
 		{`{"quant_method": "gguf"}`, "AMK1108", "GGUF"},
 		{`{"quant_method": "hqq"}`, "AMK1108", `"hqq", which is not read`},

@@ -13,6 +13,8 @@ type Scheme struct {
 	Method string
 	// Inputs reports that the original model quantises activations too (W8A8). The checkpoint stores nothing for that.
 	Inputs bool
+	// OfExperts reports that the matrices of experts are quantised, and no others.
+	OfExperts bool
 	// Types are those of the matrices of a GGUF file in blocks, by module; nil: the model is in other files.
 	Types map[string]string
 
@@ -45,20 +47,21 @@ const (
 	awq
 	scaleInv   // fp8 of transformers
 	ggufBlocks // GGUF
+	mxfp4      // of gpt-oss
 )
 
 // methods read quantization_config, by quant_method.
 var methods = map[string]func(*Scheme, *settings){
 	"compressed-tensors": readCompressed, "gptq": readGPTQ, "awq": readAWQ, "fp8": readFP8, "gguf": readGGUF,
+	"mxfp4": readOfExperts,
 }
 
-const accepted = "accepted: compressed-tensors, gptq, awq of version gemm, and fp8 with weight_scale_inv, or the " +
-	"original model"
+const accepted = "accepted: compressed-tensors, gptq, awq of version gemm, fp8 with weight_scale_inv, and mxfp4 " +
+	"of experts, or the original model"
 
 // refused are methods that are known and not read, and what they store.
 var refused = map[string]string{
 	"bitsandbytes": "bitsandbytes keeps NF4 or int8 with absmax and quant_map",
-	"mxfp4":        "MXFP4 has elements of e2m1 with powers of two as scales",
 	"nvfp4":        "NVFP4 has elements of e2m1 with scales of e4m3",
 	"modelopt":     "ModelOpt has tensors of its own",
 }
@@ -150,11 +153,18 @@ const (
 	InLayer   Role = iota
 	Head           // it makes the logits
 	Embedding      // its rows are looked up
+	OfExperts      // a token needs it if it chooses the expert
 )
 
 // Expected returns the elements of a matrix with n columns according to the config alone, or nil if it is not quantised
 // or its form is not supported. scale is the type of scales if the form uses that of the model.
 func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.DType) *Element {
+	if s.OfExperts {
+		if role != OfExperts {
+			return nil
+		}
+		return &Element{Type: ofExperts.element(), Group: ofExperts.group, Scale: checkpoint.E8M0}
+	}
 	r := s.of(module)
 	if r == nil || role == Head && !s.head ||
 		role == Embedding && s.Types == nil && !r.targets.names["Embedding"] ||
@@ -181,6 +191,8 @@ func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.D
 // element is the type of elements, as weight formats name it.
 func (r *recipe) element() string {
 	switch {
+	case r.float && r.bits == 4:
+		return "F4E2M1"
 	case r.float:
 		return "F8E4M3"
 	case r.bits == 4 && r.form != plainBytes:
@@ -192,6 +204,8 @@ func (r *recipe) element() string {
 // streamed is how many columns share a scale in rows of n, at most wholeGroup, and whether that is read.
 func (r *recipe) streamed(cols int) (int, bool) {
 	switch {
+	case r.form == mxfp4:
+		return r.group, true
 	case r.group == 0 || r.group >= cols || r.group%wholeGroup == 0:
 		return wholeGroup, true
 	case r.group == 32 || r.group == 64:

@@ -102,8 +102,13 @@ func quantised(dtype string, bits int) []Format {
 	var out []Format
 	for _, zeros := range []bool{false, true} {
 		for _, group := range []int{32, 64, 128} {
-			for _, scale := range []element{f32, f16, bf16} {
-				if float := floatsOf(dtype); float == nil || slices.Contains(float.groups, group) && !zeros {
+			for _, scale := range []element{f32, f16, bf16, e8m0} {
+				float := floatsOf(dtype)
+				has := scale != e8m0
+				if float != nil {
+					has = slices.Contains(float.groups, group) && slices.Contains(float.scales, scale) && !zeros
+				}
+				if has {
 					out = append(out, blocks{dtype: dtype, bits: bits, float: float, group: group, scale: scale,
 						zeros: zeros})
 				}

@@ -26,12 +26,6 @@ func chosenFormats() []blocks {
 	return slices.DeleteFunc(quantisedFormats(), func(b blocks) bool { return b.mins || b.steps })
 }
 
-// e2m1 are floats of 4 bits, which no format has yet.
-var e2m1 = number{"F4E2M1", 4, []int{32, 64, 128}, "", 6,
-	&[256]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6}, nil}
-
-func init() { numbers = append(numbers, e2m1) }
-
 // randomGroups makes rows of every value that the elements of a format have.
 func randomGroups(rng *rand.Rand, b blocks, rows, cols, group int) Groups {
 	g := b.newGroups(rows, cols)
@@ -77,11 +71,7 @@ func TestBlocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	all := quantisedFormats()
-	for _, f := range quantised(e2m1.dtype, e2m1.bits) {
-		all = append(all, f.(blocks))
-	}
-	for _, b := range all {
+	for _, b := range quantisedFormats() {
 		t.Run(b.DType()+" "+b.Layout(), func(t *testing.T) {
 			for _, shape := range [][3]int{{1, 1, b.group}, {8, 128, b.group}, {9, 200, b.group}, {23, 300, 256}} {
 				rows, cols, group := shape[0], shape[1], shape[2]

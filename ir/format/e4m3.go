@@ -6,14 +6,18 @@ import "math"
 type number struct {
 	dtype   string
 	bits    int
-	groups  []int  // how many columns may share a scale
+	groups  []int // how many columns may share a scale
+	scales  []element
 	enum    string // of weight_format.cuh
 	largest float32
 	values  *[256]float32      // by their bits
 	round   func(float32) byte // to the nearest one, ties to even
 }
 
-var numbers = []number{{"F8E4M3", 8, []int{128}, "kE4m3", 448, &fromE4M3, toE4M3}}
+var numbers = []number{
+	{"F4E2M1", 4, []int{32}, []element{e8m0}, "kE2m1", 6, &fromE2M1, toE2M1},
+	{"F8E4M3", 8, []int{128}, []element{f32, f16, bf16}, "kE4m3", 448, &fromE4M3, toE4M3},
+}
 
 // floatsOf are those of an element type, or nil.
 func floatsOf(dtype string) *number {

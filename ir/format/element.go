@@ -39,6 +39,8 @@ func (e *element) encode(dst []byte, src []float32) {
 		half.EncodeF16(dst, src)
 	case "BF16":
 		half.EncodeBF16(dst, src)
+	case "F8E8M0":
+		half.EncodeE8M0(dst, src)
 	default:
 		half.EncodeF32(dst, src)
 	}
@@ -50,6 +52,8 @@ func (e *element) decode(dst []float32, src []byte) {
 		half.DecodeF16(dst, src)
 	case "BF16":
 		half.DecodeBF16(dst, src)
+	case "F8E8M0":
+		half.DecodeE8M0(dst, src)
 	default:
 		half.DecodeF32(dst, src)
 	}

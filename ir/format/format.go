@@ -89,7 +89,11 @@ func Names() string {
 		"I8 with N of 32, 64, 128 and S of F32, F16, BF16"
 	for _, f := range numbers {
 		groups := strings.Trim(fmt.Sprint(f.groups), "[]")
-		names += fmt.Sprintf("; tile8x128.g%s.S of %s", strings.ReplaceAll(groups, " ", "|"), f.dtype)
+		scale := "S"
+		if len(f.scales) == 1 {
+			scale = f.scales[0].name
+		}
+		names += fmt.Sprintf("; tile8x128.g%s.%s of %s", strings.ReplaceAll(groups, " ", "|"), scale, f.dtype)
 	}
 	return names + "; and those of the blocks of GGUF files"
 }

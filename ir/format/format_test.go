@@ -104,5 +104,7 @@ func TestFind(t *testing.T) {
 	}
 	require.Nil(t, Find("tile8x32", "I8"))
 	require.Nil(t, Find("tile8x128.g64.BF16", "F8E4M3"))
-	require.Len(t, all, 6+2*18+3+len(stored))
+	require.Nil(t, Find("tile8x128.g32.BF16", "F4E2M1"))
+	require.Nil(t, Find("tile8x128.g32.F8E8M0", "I4"))
+	require.Len(t, all, 6+2*18+3+1+len(stored))
 }

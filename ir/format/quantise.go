@@ -49,6 +49,8 @@ func (b blocks) rounded(scale float32) float32 {
 		return half.RoundF16(scale)
 	case "BF16":
 		return half.RoundBF16(scale)
+	case "F8E8M0":
+		return half.FromE8M0(half.ToE8M0(scale))
 	}
 	return scale
 }
@@ -64,7 +66,10 @@ var alike = func() (ones [quantColumns]float32) {
 // floats rounds a group to floats, of which the largest magnitude becomes the largest number, whatever the
 // weights.
 func (b blocks) floats(values, _ []float32, q []byte) (scale float32, zero int) {
-	scale = b.rounded(largest(values) / b.most())
+	if scale = largest(values) / b.most(); b.scale == e8m0 { // which is rounded down
+		scale *= b.most() / half.FromE8M0(half.ToE8M0(b.most()))
+	}
+	scale = b.rounded(scale)
 	inverse := 1 / scale
 	if !usable(scale, inverse) {
 		clear(q)

@@ -81,7 +81,7 @@ type Role uint8
 const (
 	Value    Role = iota // what the tasks of a step compute
 	Matrix               // a weight of a product, which is streamed
-	Gain                 // the weight or the bias of a norm
+	Gain                 // the weight or the bias of a norm, the bias of a choice
 	Scale                // what belongs to a matrix: its bias, its scales, its zeros
 	Table                // rows that are selected by number; the first dimension counts them
 	Angle                // what a rotation takes its angles from

@@ -23,6 +23,8 @@ COHERE2 = {**MIXED, "layer_norm_eps": 1e-2, "logit_scale": 0.75, "sliding_window
 EXPERTS = {"num_experts_per_tok": 2, "norm_topk_prob": True}
 QWEN_MOE = {**EXPERTS, "num_experts": 4, "moe_intermediate_size": 24, "mlp_only_layers": [1]}
 LOCAL = {"num_local_experts": 4, "num_experts_per_tok": 2}
+SCORED = {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+          "n_group": 4, "topk_group": 2, "norm_topk_prob": True, "routed_scaling_factor": 1.5}
 PARTS = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 2, 2]}
 # The small config of each family, beside what its class says: one in which as many switches as can be do something.
 FAMILIES = {
@@ -35,9 +37,13 @@ FAMILIES = {
     "cohere2": COHERE2,
     "cohere2_vision": {"text_config": COHERE2},
     "cwm": {**MIXED, "head_dim": 16, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+    "dots1": {**SCORED, "first_k_dense_replace": 1, "head_dim": 16, "sliding_window": 9, "max_window_layers": 1},
     "ernie4_5": {"head_dim": 16},
+    "ernie4_5_moe": {"moe_k": 2, "moe_num_experts": 4, "moe_intermediate_size": 24, "head_dim": 16,
+                     "moe_norm_min": 0.6},
     "exaone4": {**MIXED, "head_dim": 16, "sliding_window_pattern": 2},
     "falcon": {"ffn_hidden_size": 40, "num_kv_heads": 2, "layer_norm_epsilon": 1e-2, "new_decoder_architecture": True},
+    "flex_olmo": {**EXPERTS, "num_experts": 4},
     "gemma": GEMMA,
     "gemma2": {**GEMMA, **MIXED, "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0,
                "final_logit_softcapping": 3.0},
@@ -47,6 +53,7 @@ FAMILIES = {
                     "sliding_window_pattern": 2},
     "glm": {"head_dim": 16},
     "glm4": {"head_dim": 16},
+    "glm4_moe": {**SCORED, "head_dim": 16},
     "gpt2": {"n_embd": 48, "n_layer": LAYERS, "n_head": 4, "n_inner": 40, "n_positions": 64,
              "layer_norm_epsilon": 1e-2},
     "gpt_neox": HALF,
@@ -66,6 +73,7 @@ FAMILIES = {
     "llava": {"text_config": {"model_type": "llama"}},
     "llava_next": {"text_config": {"model_type": "mistral", "sliding_window": 9}},
     "llava_onevision": {"text_config": {"model_type": "qwen2", **WINDOWS}},
+    "minimax_m2": {**LOCAL, "head_dim": 16},
     "ministral": {**MIXED, "head_dim": 12},
     "ministral3": {"head_dim": 16, "sliding_window": 9, "rope_parameters": rmsnorm.MINISTRAL3},
     "mistral": {"sliding_window": 9},
@@ -80,6 +88,7 @@ FAMILIES = {
     "opt": {"ffn_dim": 40},
     "phi": HALF,
     "phi3": {"sliding_window": 9, "original_max_position_embeddings": 16},
+    "phimoe": {**LOCAL, "head_dim": 16, "router_jitter_noise": 0.2, "sliding_window": 9},
     "qwen2": WINDOWS,
     "qwen2_5_vl": {"text_config": {**WINDOWS, "rope_parameters": PARTS}},
     "qwen2_moe": {**QWEN_MOE, "shared_expert_intermediate_size": 32},
@@ -91,13 +100,15 @@ FAMILIES = {
     "seed_oss": {"head_dim": 16},
     "smollm3": {"use_sliding_window": True, "sliding_window": 9, "no_rope_layers": [1, 0]},
     "smolvlm": {"text_config": {"model_type": "llama"}},
+    "solar_open": {**SCORED, "head_dim": 16},
     "stablelm": HALF,
     "starcoder2": {"norm_epsilon": 1e-2, "sliding_window": 9},
 }
 # Composites whose language model is of a family that is asked of each type of its rotary embedding by itself.
 BRIEF = {"aya_vision", "cohere2_vision", "idefics3", "internvl", "llava_onevision", "smolvlm"}
 # Fields of a second config of a family, in which other switches do something.
-SECOND = {"falcon": {"new_decoder_architecture": False, "num_kv_heads": SIZES["num_attention_heads"]}}
+SECOND = {"ernie4_5_moe": {"moe_layer_start_index": 0},
+          "falcon": {"new_decoder_architecture": False, "num_kv_heads": SIZES["num_attention_heads"]}}
 
 
 def json_config(family):

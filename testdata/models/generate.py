@@ -109,7 +109,8 @@ def set_weights(model, seed):
     """Normal matrices that keep activations of about the size 1, with scores that tell positions apart; biases that
     are not small; norms between 0.4 and 1.6."""
     random = torch.Generator().manual_seed(seed)
-    for name, p in sorted(model.named_parameters()):
+    choosing = [(name, p) for name, p in model.named_buffers() if name.endswith("e_score_correction_bias")]
+    for name, p in sorted([*model.named_parameters(), *choosing], key=lambda of: of[0]):
         if any(other in name for other in OTHERS):
             continue
         part = name.split(".")[-2]
@@ -120,6 +121,8 @@ def set_weights(model, seed):
                 p.data = 3 * (1 + p.data) - 1
         elif part == "act_fn":
             p.data = torch.randn(p.shape, generator=random)
+        elif name.endswith("e_score_correction_bias"):
+            p.data = 0.2 * torch.randn(p.shape, generator=random)
         elif name.endswith("sinks"):
             p.data = 1.5 * torch.randn(p.shape, generator=random)
         elif name.endswith("bias"):
@@ -216,10 +219,12 @@ def logits(model, ids):
 
 def chosen(model, ids):
     """int32 [layers, len(ids), k]: the experts that each router chooses; None where there is no router."""
-    found = []
+    found, topk = [], torch.topk
     hooks = [m.register_forward_hook(lambda _m, _in, out: found.append(out[2].numpy().astype(np.int32)))
-             for m in model.modules() if type(m).__name__.endswith("TopKRouter")]
+             for m in model.modules() if type(m).__name__.lower().endswith("topkrouter")]
+    torch.topk = lambda *of, **options: topk(*of, **{**options, "sorted": True})  # routers leave the order open
     logits(model, ids)
+    torch.topk = topk
     for hook in hooks:
         hook.remove()
     return np.stack(found) if found else None
@@ -264,6 +269,8 @@ def generate(name):
         model.to(config.dtype).save_pretrained(folder)
         if form == "former":
             rewrite_config(folder, fields)
+        if form == "mxfp4":
+            experts.store_mxfp4(folder)
         if form == "beside":
             beside(folder, fields)
         model = load(folder)  # what is computed is of the files
