@@ -65,6 +65,7 @@ var primitives = []primitive{
 		{Weaker, "warp", "warp_sync()"},
 		{Count, "less", "named_barrier_sync<1, kConsumers - 32>()"},
 		{Count, "more", "named_barrier_sync<1, kConsumers + 32>()"}}},
+	{name: "named_barrier_arrive"},
 	{name: "warp_any", without: "($0)"},
 	{name: "warp_all", without: "($0)"},
 
@@ -110,6 +111,7 @@ var primitives = []primitive{
 		[]change{{Weaker, "no bytes", "barrier_arrive($0, 1)"}},
 		by(Count, "$1", "16", "barrier_arrive_expect($0, $1)")...)},
 	{name: "copy_bulk", changes: []change{{ShortCopy, "", "copy_bulk($0, $1, ($2) - 16, $3)"}}},
+	{name: "copy_tensor"},
 	{name: "copy_async_16", changes: []change{
 		{Weaker, "plain", "(void)(*(uint4*)($0) = *(const uint4*)($1))"}}},
 	{name: "commit_copies"},

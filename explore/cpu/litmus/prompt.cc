@@ -12,6 +12,7 @@
 namespace amk {
 constexpr int kMostPromptTokens = 128;
 constexpr int kPromptColumns = 16;
+constexpr Page kStepPages[] = {{}};
 }  // namespace amk
 
 #include "amk/prompt.cuh"

@@ -37,6 +37,7 @@ constexpr unsigned kRunAhead = LITMUS_RUN_AHEAD;
 constexpr unsigned kPace = 0;
 constexpr unsigned kStock = 0;
 constexpr unsigned kInFlightStocked = 1;
+constexpr unsigned kFirstPoll = 0;
 
 constexpr bool kFlagged = LITMUS_FLAGGED;
 constexpr int kExchangesPerStep = 4;
@@ -54,6 +55,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;
 constexpr int kUnitScratch = 16;
 constexpr int kDigitScratch = 16;
 constexpr int kVectorScratch = 4;
-constexpr int kScratchBytes = 17440;
+constexpr int kScratchBytes = 17504;
 
 }  // namespace amk
