@@ -27,7 +27,7 @@ func TestOpenReferenceModels(t *testing.T) {
 				raw, err := tensor.Raw()
 				require.NoError(t, err)
 				require.Len(t, raw, int(tensor.Size()))
-				require.EqualValues(t, tensor.Size(), int64(tensor.Rows()*tensor.RowLen())*decoders[tensor.DType].size)
+				require.EqualValues(t, tensor.Size(), int64(tensor.Rows()*tensor.RowLen())*dtypeBits[tensor.DType]/8)
 			}
 			require.NoError(t, c.Close())
 			require.NoError(t, c.Close(), "closing twice is harmless")
