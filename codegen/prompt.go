@@ -43,7 +43,8 @@ func (b *builder) promptTokens() int {
 	switch {
 	case b.pass.NumTokens() > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.barriers > 0,
 		slices.ContainsFunc(b.d.Bodies, func(of *kernel.Body) bool { return of.NoPrompt }),
-		m.Cache != m.Weights && m.Cache != ir.I8, len(matricesOf(&b.p.Variants[0])) > promptMatrices(m), !b.sameMatrices():
+		m.Cache != m.Weights && m.Cache != ir.I8,
+		len(matricesOf(&b.p.Variants[0])) > promptMatrices(m), !b.sameMatrices():
 		return 0
 	}
 	shared := knobs.BlockBytes(&b.p.Config, b.p.Target) / 256 * 256 // kPromptSharedBytes

@@ -95,7 +95,7 @@ func TestRandomWeightsNeedNoFiles(t *testing.T) {
 
 func TestErrorsEndTheRun(t *testing.T) {
 	experts := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(experts, "config.json"), []byte(`{"model_type": "dots1"}`), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(experts, "config.json"), []byte(`{"model_type": "jetmoe"}`), 0o644))
 	_, err := RunPasses(Options{Model: experts, ConfigOnly: true, Target: ir.FindTarget("h200")})
 	var d *diag.Diagnostic
 	require.ErrorAs(t, err, &d)

@@ -44,6 +44,10 @@ func refusedFor(name, target string) int {
 	})
 }
 
+// tooWide reports whether the results of a model's heads leave a block no room: without tensor cores each of 8 warps
+// keeps those of all 71 query heads of a kv head.
+func tooWide(name, target string) bool { return name == "mistral-wide-group" && target == "t4" }
+
 // Every small model that is imported (TestZoo of package cli says which), and every quantised one, is emitted for a
 // target with tensor cores and for one without them, and reads back, but for those of withoutBody.
 func TestEveryZooModelIsEmitted(t *testing.T) {
@@ -64,6 +68,10 @@ func TestEveryZooModelIsEmitted(t *testing.T) {
 		for target, dtype := range map[string]ir.DType{"h200": ir.BF16, "t4": ir.F32} {
 			l, err := RunPasses(Options{Model: dir, Name: "m", Target: ir.FindTarget(target), DType: &dtype,
 				MaxSeq: 48, ConfigOnly: true})
+			if tooWide(name, target) {
+				require.ErrorContains(t, err, "AMK4005", name)
+				continue
+			}
 			require.NoError(t, err, name)
 			files, err := codegen.Project(l.Program, l.Graph, "m")
 			row, backend := refusedFor(name, target), kernel.Backend
@@ -109,6 +117,10 @@ func TestQuantisedZooIsEmitted(t *testing.T) {
 			dtype := map[string]ir.DType{"h200": ir.BF16, "t4": ir.F32}[target]
 			l, err := RunPasses(Options{Model: dir, Name: "m", Target: ir.FindTarget(target), DType: &dtype,
 				MaxSeq: 48, ConfigOnly: true, Formats: formats})
+			if tooWide(name, target) {
+				require.ErrorContains(t, err, "AMK4005", name)
+				continue
+			}
 			require.NoError(t, err, name)
 			blocks := func(b ir.Buffer) bool { return b.Layout.Kind == ir.Tile8x128 }
 			if !slices.ContainsFunc(l.Program.Buffers, blocks) {

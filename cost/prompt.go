@@ -264,7 +264,7 @@ func (m *PromptModel) least(w promptMatrix) float64 {
 }
 
 // attend is the time of attention: rows are appended, all join, blocks attend for heads of some tokens each, those of
-// the last tokens first, and all join.
+// the last tokens first, to all splits of a kv head one after the other, and all join.
 func (m *PromptModel) attend(v *ir.Variant, of *stage, number, at, tokens int) (float64, error) {
 	heads := m.step.program.FactsOf(of.ir, of.loop).Group()
 	columns := ceil(tokens*heads, promptColumns)
@@ -276,15 +276,16 @@ func (m *PromptModel) attend(v *ir.Variant, of *stage, number, at, tokens int) (
 			return 0, err
 		}
 		s := stages[number]
-		units, blocks, fragments := s.ir.Dist.Extent, 0.0, 0
+		splits, blocks, fragments := max(1, s.splits()), 0.0, 0
 		for k := range s.tasks {
 			blocks += s.tasks[k].blocks
 			fragments = s.tasks[k].fragments
 		}
-		const own = 2 // blocks that the tokens' own rows are in
-		visits := math.Ceil(blocks/float64(max(1, units))) + own
+		units := max(1, s.ir.Dist.Extent/splits)
+		const own = 1 // block that the last token's own row is in
+		visits := math.Ceil(blocks/float64(units)) + own
 		unit := visits*promptBlock*(roundCycles+fragmentCycles*float64(fragments)) +
-			2*m.m.fit.UnitCycles // of two groups of heads
+			2*m.m.fit.UnitCycles*float64(splits) // of two groups of heads
 		for range units {
 			busy[next%m.m.sms] += unit / m.m.clock
 			most = max(most, busy[next%m.m.sms])
@@ -294,15 +295,10 @@ func (m *PromptModel) attend(v *ir.Variant, of *stage, number, at, tokens int) (
 	return most + 2*join, nil
 }
 
-// combine is the time to join splits: what they have is written and read, through L2 if it holds it.
+// combine is the time to move what attention has joined of several splits: elements of 16 bits, read and written.
 func (m *PromptModel) combine(s *stage, tokens int) float64 {
-	f, t := m.step.program.FactsOf(s.ir, s.loop), m.step.program.Target
-	bytes := float64(tokens*f.Heads*s.splits()) * float64(f.HeadDim+2) * 4
-	speed := m.m.l2 * float64(m.m.sms)
-	if bytes > float64(t.L2Bytes) {
-		speed = m.m.read
-	}
-	return 2*bytes/speed + join
+	f := m.step.program.FactsOf(s.ir, s.loop)
+	return float64(2*2*tokens*f.Heads*f.HeadDim)/(m.m.l2*float64(m.m.sms)) + join
 }
 
 // held reports whether internal/costcheck holds predictions for such prompts to measurements in docs/results.

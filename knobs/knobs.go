@@ -138,14 +138,16 @@ func (r *Row) tiled(stage string) string {
 	switch {
 	case r.Stages == nil:
 		return r.Name
-	case stage == "up":
+	case stage == "up" || stage == "experts_up" || stage == "router":
 		return "gate_up"
+	case stage == "experts_down":
+		return "down"
 	}
 	return stage
 }
 
 // IsOf reports whether a knob per stage has a value for the stages of a role. That of gate_up is for up too, which a
-// model without a gate has in its place.
+// model without a gate has in its place, and those of gate_up and down are for experts and their router.
 func (r *Row) IsOf(role string) bool { return slices.Contains(r.Stages, r.tiled(role)) }
 
 // Stated returns what a configuration says of the knob. Words that are not known are -1.

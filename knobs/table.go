@@ -245,8 +245,8 @@ var table = [...]Row{
 		Legal: Legal{Lo: 0, Hi: 4096, Multiple: promptTile}, Default: 2048,
 		Steps: []int{2048}, Plain: 2048, // a search times steps, which it does not change
 		Rule: promptThatFits,
-		RuleDoc: "2048; less where the vectors of that many tokens, by an estimate from the sizes of the model, would " +
-			"take more than a 64th of the target's memory, and 64 at least",
+		RuleDoc: "2048; less where the vectors of that many tokens, by an estimate from the sizes of the model, " +
+			"would take more than a 64th of the target's memory, and 64 at least",
 		Check: checkPrompt,
 		Doc: "tokens of a prompt that one pass takes at most, in builds that have a kernel for it (docs/passes.md); " +
 			"0: no such kernel, and so no memory for the vectors of its tokens",

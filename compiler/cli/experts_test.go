@@ -29,7 +29,8 @@ func TestRouters(t *testing.T) {
 			want, shape := readNPY[int32](t, file)
 			ids, _ := readNPY[int32](t, dir+"/ref_input_ids.npy")
 			dtype := ir.F32
-			l, err := builder.RunPasses(builder.Options{Model: dir, Target: ir.FindTarget("h200"), DType: &dtype, MaxSeq: 64,
+			l, err := builder.RunPasses(builder.Options{Model: dir, Target: ir.FindTarget("h200"), DType: &dtype,
+				MaxSeq: 64,
 				Config: ir.ScheduleConfig{PageAllocation: knobs.PagesApart}}) // so that layers do not overwrite others
 			require.NoError(t, err)
 			defer l.Close()
@@ -167,8 +168,8 @@ func TestExpertsAreProved(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
-		l, err := builder.RunPasses(builder.Options{Model: filepath.Dir(file), Target: ir.FindTarget("h200"), MaxSeq: 64,
-			Passes: []ir.Pass{{Sequences: 1, Rows: 4}, {Sequences: 4, Rows: 1}}})
+		l, err := builder.RunPasses(builder.Options{Model: filepath.Dir(file), Target: ir.FindTarget("h200"),
+			MaxSeq: 64, Passes: []ir.Pass{{Sequences: 1, Rows: 4}, {Sequences: 4, Rows: 1}}})
 		require.NoError(t, err)
 		for _, p := range append(l.Passes, l.Program) {
 			require.Empty(t, validate.Program(p).Diags, file)

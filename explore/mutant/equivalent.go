@@ -12,6 +12,13 @@ var Equivalent = reasons(equivalent)
 //go:embed equivalent.txt
 var equivalent string
 
+// Unjudged has the mutants that nobody has run yet, by id, and what they are waiting for: unjudged.txt. A test counts
+// them, and fails for an entry that has a verdict, or which no build has.
+var Unjudged = reasons(unjudged)
+
+//go:embed unjudged.txt
+var unjudged string
+
 // reasons reads groups of lines: ids, and then, each after a tab, the lines of the reason that these ids share.
 func reasons(text string) map[string]string {
 	all := map[string]string{}

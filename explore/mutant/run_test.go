@@ -88,7 +88,8 @@ func TestMutants(t *testing.T) {
 	o.Earlier = readKilled(t)
 	r, err := explore.RunMutants(t.Context(), o)
 	require.NoError(t, err)
-	t.Logf("\n%s", r.Table())
+	t.Logf("\n%s\n%d mutants of today's sources were not judged before this run (unjudged.txt).", r.Table(),
+		len(mutant.Unjudged))
 	fates := map[string]explore.Fate{}
 	for _, m := range r.Results {
 		fates[m.ID] = m.Fate
@@ -99,6 +100,9 @@ func TestMutants(t *testing.T) {
 		case m.Fate == explore.Killed && mutant.Reason(m.ID) != "":
 			t.Errorf("%s: equivalent.txt says that nothing goes wrong with it: %s, in build %s, job %s: %s", m.ID, m.By,
 				m.Build, m.Job, m.Message)
+		case m.Fate == explore.Killed && mutant.Unjudged[m.ID] != "":
+			t.Errorf("%s: it is killed, in build %s, job %s, number %d: want it in %s, and not in unjudged.txt", m.ID,
+				m.Build, m.Job, m.Number, killedFile)
 		}
 	}
 	if !all {

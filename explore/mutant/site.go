@@ -159,7 +159,7 @@ func (f *file) split(first, last int) [][2]int {
 // assignmentAt finds a variable of the table that an operator at a token sets.
 func (f *file) assignmentAt(at int, inFunction bool, end int) *place {
 	v := variableOf[f.tokens[at-1].text]
-	if v == nil || !inFunction && v.kind != Phase || f.isConstant(at) {
+	if v == nil || !inFunction && v.kind != Phase || f.isConstant(at) || f.isVector(at-2) {
 		return nil
 	}
 	last := at + 1
@@ -171,6 +171,11 @@ func (f *file) assignmentAt(at int, inFunction bool, end int) *place {
 		}
 	}
 	return &place{first: at + 1, last: last, variable: v, operator: f.tokens[at].text}
+}
+
+// isVector reports whether a word is a type of vectors: a variable of the table is a number, not a vector of its name.
+func (f *file) isVector(at int) bool {
+	return at >= 0 && slices.Contains([]string{"uint2", "uint4", "float2", "float4"}, f.tokens[at].text)
 }
 
 // isConstant reports whether a declaration is one of a constant of the compiler, which nothing changes at run time.

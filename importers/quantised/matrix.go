@@ -118,8 +118,8 @@ func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 	}
 	for i, z := range zero {
 		if m.recipe.bits == 4 && (z < -8 || z > 8) {
-			return nil, diag.Errorf(codeValues, "tensor "+m.Name, "the zero point of row %d, group %d is %d; want one of "+
-				"the values of 4 bits, -8 to 7, or 8", row0+i/m.scales.cols, i%m.scales.cols, z)
+			return nil, diag.Errorf(codeValues, "tensor "+m.Name, "the zero point of row %d, group %d is %d; want "+
+				"one of the values of 4 bits, -8 to 7, or 8", row0+i/m.scales.cols, i%m.scales.cols, z)
 		}
 	}
 	g.Scale = spread(scale, n, m)

@@ -93,7 +93,8 @@ const (
 	packed = `{"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"targets":
 		["Linear"], "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32}}}}`
 	uneven = `{"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"targets":
-		["Linear"], "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32, "symmetric": false}}}}`
+		["Linear"], "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32,
+		"symmetric": false}}}}`
 	bytewise = `{"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"g": {"targets":
 		["Linear"], "weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}}}`
 	first  = `{"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": false}`
@@ -172,8 +173,10 @@ func TestDamaged(t *testing.T) {
 		{packed, "weight_zero_point", stored{i8, []int{8, 1}, make([]byte, 8)}, "AMK1122", "in the shape of"},
 		{packed, "weight_zero_point", stored{i32, []int{2, 2}, make([]byte, 16)}, "AMK1122", "want I32 [1 2]"},
 		{packed, "weight_g_idx", order(5, 1), "AMK1124", "column 5 belongs to group 1"},
-		{uneven, "weight_zero_point", stored{i8, []int{8, 2}, slices.Repeat([]byte{9}, 16)}, "AMK1123", "is 9; want one"},
-		{uneven, "weight_zero_point", stored{i8, []int{8, 2}, slices.Repeat([]byte{0xf7}, 16)}, "AMK1123", "is -9; want"},
+		{uneven, "weight_zero_point", stored{i8, []int{8, 2}, slices.Repeat([]byte{9}, 16)}, "AMK1123",
+			"is 9; want one"},
+		{uneven, "weight_zero_point", stored{i8, []int{8, 2}, slices.Repeat([]byte{0xf7}, 16)}, "AMK1123",
+			"is -9; want"},
 		{bytewise, "weight_scale", stored{checkpoint.F32, []int{2}, floats(2, 1)}, "AMK1122", "want [8 1]"},
 		{bytewise, "weight", stored{i8, []int{8, 64}, make([]byte, 512)}, "AMK1122", "want F8_E4M3 [8 64]"},
 		{bytewise, "weight", stored{e4m3, []int{8, 64}, append(make([]byte, 511), 0xff)}, "AMK1123",

@@ -92,7 +92,8 @@ struct SlabWeights {
       const int quarter = Shape::quarter_of(part, i);
       const bool inside =
           quad < Shape::kQuads - 1 || quad == Shape::kQuads - 1 && quarter < Shape::kLastQuadBlocks;
-      const u8* at = tile + quad * Shape::W::kQuadBytes + quarter * Shape::W::kBlockBytes + lane * 4;
+      const u8* at =
+          tile + quad * Shape::W::kQuadBytes + quarter * Shape::W::kBlockBytes + lane * 4;
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
         of[i][t] = make_uint4(0, 0, 0, 0);

@@ -133,7 +133,7 @@ struct Router {
   static constexpr bool kHolds = true;  // what it reads, for a later stage
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
-  static constexpr int kChains = 2;  // quarters of a quad that share a chain of mma
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ struct ExpertsUp {
   static constexpr bool kReadsHeld = true;  // what was kept, and keeps what it passes over
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
-  static constexpr int kChains = 2;  // quarters of a quad that share a chain of mma
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ struct ExpertsDown {
   static constexpr int kTasks = 6;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
-  static constexpr int kChains = 2;  // quarters of a quad that share a chain of mma
+  static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
 };
 
 // ----------------------------------------------------------------------------------------------

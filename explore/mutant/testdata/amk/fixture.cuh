@@ -79,4 +79,10 @@ __device__ u32 read(C& c) {
   return load_relaxed(reinterpret_cast<const u32*>(c.page));
 }
 
+// A vector with the name of a variable that waits compare is no number.
+__device__ u32 low(const u8* from) {
+  const uint4 both = *reinterpret_cast<const uint4*>(from);
+  return both.x;
+}
+
 }  // namespace amk

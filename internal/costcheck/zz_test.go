@@ -1,0 +1,3 @@
+package costcheck
+import ("testing";"fmt")
+func TestZZ(t *testing.T){ fmt.Print(promptTable(t)) }
