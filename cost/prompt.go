@@ -21,7 +21,7 @@ type Prompt struct {
 	Passes     int     `json:"passes"`           // of the kernel for prompts
 	Steps      int     `json:"steps"`            // of one token, the last of which chooses the first one
 	FirstToken float64 `json:"first_token_ms"`
-	// its parts: products, with the joins around them; attention, with those of splits; and steps
+	// its parts: products, with the joins around them; attention, with moving what several splits make; and steps
 	Products    float64  `json:"products_ms"`
 	Attention   float64  `json:"attention_ms"`
 	Stepping    float64  `json:"steps_ms"`
@@ -236,7 +236,7 @@ func (m *PromptModel) product(s *stage, tokens int) float64 {
 		return 0
 	}
 	if m.step.program.Target.Arch == "sm_90a" {
-		operand := float64(2*2*tokens*s.columns) / (m.m.l2 * float64(m.m.sms)) // 16 bits, read and written
+		operand := float64(2*2*tokens*s.columns) / promptVector // 16 bits, read and written
 		wide := m.wideProduct
 		if _, quantised := s.format.(format.Quantised); quantised {
 			wide = m.quadProduct
@@ -301,11 +301,10 @@ func (m *PromptModel) combine(s *stage, tokens int) float64 {
 	return float64(2*2*tokens*f.Heads*f.HeadDim)/(m.m.l2*float64(m.m.sms)) + join
 }
 
-// held reports whether internal/costcheck holds predictions for such prompts to measurements in docs/results.
+// held reports whether internal/costcheck holds predictions for such prompts to measurements.
 func (m *PromptModel) held() bool {
 	p := m.step.program
-	return (p.Target.Name == "h100" || p.Target.Name == CalibratedOn) && m.tokens > 0 && !m.quantised(true) &&
-		!m.quantised(false)
+	return p.Target.Name == CalibratedOn && m.tokens > 0 && !m.quantised(true) && !m.quantised(false)
 }
 
 // quantised reports whether there are matrices of integers, or of fp8.
@@ -326,10 +325,12 @@ func (m *PromptModel) assumptions() []string {
 		say("the build has no kernel for prompts: steps read them")
 		return out
 	}
-	if m.quantised(true) {
+	switch wide := m.step.program.Target.Arch == "sm_90a"; {
+	case wide && (m.quantised(true) || m.quantised(false)):
+		say("quantised matrices: products as long as in a prototype of the kernel on an H200")
+	case m.quantised(true):
 		say("integers: products of an earlier state of the kernel, whose rows docs/results does not have")
-	}
-	if m.quantised(false) {
+	case m.quantised(false):
 		say("fp8: products take as long as those of integers (estimated)")
 	}
 	if m.step.program.Target.Arch != "sm_90a" {

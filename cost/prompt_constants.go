@@ -1,17 +1,17 @@
 package cost
 
-// Constants of the kernel that reads prompts (prompt.cu), besides those of a step. Two were chosen to fit, on the rows
-// of Llama-3.2-1B in section prompts of docs/results/h100.json; no row of another model was looked at for them.
+// Constants of the kernel that reads prompts (prompt.cu), besides those of a step.
 const (
-	// promptStep is the cycles that a block takes at least for a stage of its operand: to wait for it, to have weights
-	// in registers, to multiply and to add up the sums, one after the other. Calibrated, of prompts: products of 2048
-	// columns, whose stages have half of the bytes of others, are bound by it on an H100.
+	// promptStep is the cycles that a block without wgmma takes at least for a stage of its operand: to wait for it, to
+	// have weights in registers, to multiply and to add up the sums, one after the other. Calibrated, of prompts:
+	// products of 2048 columns of Llama-3.2-1B, whose stages have half of the bytes of others, were bound by it on an
+	// H100, in an earlier state of the kernel.
 	promptStep = 2080
 
-	// promptBlock is how many times as long as in a step a block of cache rows takes: scores are computed twice, and
-	// for two groups of heads. By count it multiplies three times as much, and loads half as much again. Calibrated, of
-	// prompts.
-	promptBlock = 2.8
+	// promptBlock is how many times as long as in a step a block of cache rows takes: each warp multiplies it by two
+	// groups of heads, all warps the same one, and shares are joined. Calibrated, of prompts: the eight first tokens on
+	// an H200 of 30 November 2026 that internal/costcheck has are then 9 % too short to 9 % too long.
+	promptBlock = 2.45
 
 	// promptTile is the microseconds at the ends of a tile: until its first weights are there, a memory latency, and
 	// to finish the rows of 64 tokens. Estimated.
@@ -22,21 +22,22 @@ const (
 	// group, of 64 tokens by 128 rows by 16 columns. 2,048 tokens of Llama-3.1-8B on an H200, whose chains have eight
 	// products, took 1,600 cycles a chain, and the four of chains of half that length in a probe (docs/performance.md)
 	// 19 % more a product.
-	promptChain   = 300
-	promptProduct = 162
+	promptChain, promptProduct = 300, 162
 
 	// widePromptTile is the microseconds until the first slot of a tile is there, and to finish its rows. The same
 	// prompt, from products of 4,096 columns whose tiles are many (1.9) and few (5.5).
 	widePromptTile = 3.0
 
-	// wideQuad, wideByteQuad and wideFloatQuad are the cycles that wgmma takes for a quad of int4, int8 and fp8, 128 rows
-	// by 64 tokens, and wideQuadTile the microseconds at the ends of a tile. 2,048 tokens by the products of
-	// Llama-3.1-8B with 4,096 and 14,336 columns in a prototype of the kernel on an H200, at 1.98 GHz at most
-	// (docs/performance.md).
-	wideQuad      = 2250.0
-	wideByteQuad  = 2730.0
-	wideFloatQuad = 2520.0
-	wideQuadTile  = 4.4
+	// promptVector is the bytes per microsecond of operands that are read and written, with what goes with them: norms,
+	// residuals, finished rows and appends. docs/performance.md: they take 4 ms for 2,048 tokens of Llama-3.1-8B on an
+	// H200, which has 7.0 GB of operands.
+	promptVector = 1.75e6
+
+	// wideQuad, wideByteQuad and wideFloatQuad are the cycles that wgmma takes for a quad of int4, int8 and fp8, 128
+	// rows by 64 tokens, and wideQuadTile the microseconds at the ends of a tile. 2,048 tokens by the products of
+	// Llama-3.1-8B with 4,096 and 14,336 columns in a prototype of the kernel on an H200, 30 November 2026, at 1.98 GHz
+	// at most (docs/performance.md).
+	wideQuad, wideByteQuad, wideFloatQuad, wideQuadTile = 2250.0, 2730.0, 2520.0, 4.4
 
 	// plainQuad is the cycles that a block takes at least for a quad of each warp in a stage of its operand where it
 	// multiplies by mma. docs/performance.md: four passes of 512 tokens of Llama-3.1-8B took 197 ms

@@ -169,19 +169,21 @@ func TestReasons(t *testing.T) {
 	if len(Equivalent) == 0 {
 		t.Error("no mutant has a reason")
 	}
-	for id, reason := range Equivalent {
-		if len(strings.Fields(reason)) < 3 {
-			t.Errorf("%s: the reason is %q", id, reason)
+	for text, table := range map[string]map[string]string{equivalent: Equivalent, unjudged: Unjudged} {
+		for id, reason := range table {
+			if len(strings.Fields(reason)) < 3 {
+				t.Errorf("%s: the reason is %q", id, reason)
+			}
 		}
-	}
-	n := 0
-	for line := range strings.Lines(equivalent) {
-		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "\t") && line != "\n" {
-			n++
+		n := 0
+		for line := range strings.Lines(text) {
+			if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "\t") && line != "\n" {
+				n++
+			}
 		}
-	}
-	if n != len(Equivalent) {
-		t.Errorf("%d ids are listed, %d of them once", n, len(Equivalent))
+		if n != len(table) {
+			t.Errorf("%d ids are listed, %d of them once", n, len(table))
+		}
 	}
 	const id = "megakernel.cu run init_scratch 1: one statement later"
 	if Reason(id) == "" || Reason("rows2/"+id) != Reason(id) || Reason("amk/"+id) != "" {

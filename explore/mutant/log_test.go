@@ -146,9 +146,12 @@ func TestTablesAreComplete(t *testing.T) {
 			t.Errorf("%s: %s has it, and no build", id, killedFile)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(mutant.Unjudged)) {
-		if !known[id] {
-			t.Errorf("%s: unjudged.txt has it, and no build", id)
+	for name, table := range map[string]map[string]string{
+		"equivalent.txt": mutant.Equivalent, "unjudged.txt": mutant.Unjudged} {
+		for _, id := range slices.Sorted(maps.Keys(table)) {
+			if !known[id] {
+				t.Errorf("%s: %s has it, and no build", id, name)
+			}
 		}
 	}
 	if n := len(mutant.Unjudged); n != mostUnjudged {

@@ -89,12 +89,20 @@ func (f *file) isAt(at int, text string) bool {
 	return at >= 0 && at < len(f.tokens) && f.tokens[at].is(text)
 }
 
-func (f *file) joins(at int) bool { return f.isAt(at, ".") || f.isAt(at, "->") || f.isAt(at, "::") }
+func (f *file) joins(at int) bool {
+	if f.isAt(at, "template") { // c.turn.template advance<kSlots>()
+		at--
+	}
+	return f.isAt(at, ".") || f.isAt(at, "->") || f.isAt(at, "::")
+}
 
 // chainAt returns the last word of names that are joined by points: c.shared.aborted.
 func (f *file) chainAt(at int) int {
 	for f.joins(at+1) && at+2 < len(f.tokens) && f.tokens[at+2].kind == word {
 		at += 2
+		if f.isAt(at, "template") {
+			at++
+		}
 	}
 	return at
 }

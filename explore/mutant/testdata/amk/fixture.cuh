@@ -85,4 +85,10 @@ __device__ u32 low(const u8* from) {
   return both.x;
 }
 
+template <class C>
+__device__ void turn(C& c) {
+  warp_sync();
+  c.turn.template advance<4>();
+}
+
 }  // namespace amk
