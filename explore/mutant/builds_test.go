@@ -129,7 +129,7 @@ var builds = []small{
 			o.Cache, o.Passes = dtype(ir.I8), []ir.Pass{{Rows: 2}}
 		}},
 	// the digits of o's vector are kept in shared memory, and a batch of quads of down ends two chunks
-	{name: "batches of integers", arch: 90, sms: 2, wide: true, jobs: []string{"launch"},
+	{name: "batches of integers", arch: 90, sms: 2, wide: true, jobs: []string{"launch", "prompt-9"},
 		tiling: `"warps": {"o": 1, "down": 1}`,
 		config: `{"num_attention_heads": 40, "num_key_value_heads": 20, "head_dim": 16, "intermediate_size": 904}`,
 		edit: func(o *compiler.Options) {

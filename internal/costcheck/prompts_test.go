@@ -27,8 +27,8 @@ type promptRow struct {
 var otherPromptKernels = []string{"eee40e5700c7", "30c27ad2ec78", "546ff4916942"}
 
 // timedPrompts are first tokens with today's kernel that have no row: 30 November 2026, one H200, bench --prompt, the
-// host's clock, the mean of two medians, check passed, builds with 8,448 positions. promptBlock was chosen on those of
-// 8,192 tokens, and what a chain and a tile of wgmma take on parts of a prompt of 2,048 of llama-3.1-8b.
+// host's clock, the mean of two medians, check passed, builds with 8,448 positions. promptBlock was chosen on all of
+// them, and what a chain and a tile of wgmma take on parts of a prompt of 2,048 of llama-3.1-8b.
 var timedPrompts = []struct {
 	model, weights string
 	tokens         int

@@ -205,8 +205,8 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       const int before = part_of<S>(mine.begin) * S::kColumns;
       auto quads = quad_poll<kSubs>(page_copy(c, in.page), further, before + first);
       if constexpr (C::kWaits && kFirstPoll > 0) {
-        const u64 begun = sm_clock();
-        while (sm_clock() - begun < kFirstPoll) {}
+        const u64 end = sm_clock() + kFirstPoll;
+        while (sm_clock() < end) {}
       }
       poll_all(c, quads);
       lap(c, Did::kExchangeWait);
