@@ -151,10 +151,11 @@ __device__ __forceinline__ float value_of(CacheElement::Bits bits, float scale) 
   return kScalesValues ? rounded<Element>(rounded<Element>(64 * scale) * (v / 64)) : v;
 }
 
-// An element of a row of values whose weight is not rounded.
+// An element of a row of values whose weight is not rounded. In fp16 it is rounded with its scale, as
+// others are.
 __device__ __forceinline__ float whole_value(CacheElement::Bits bits, float scale) {
-  const float v = CacheElement::to_float(bits);
-  return kQuantisedCache ? v * scale : v;
+  const float v = value_of(bits, scale);
+  return kQuantisedCache && !kScalesValues ? v * scale : v;
 }
 
 // The same of a row of a head, or of blocks in a row.
