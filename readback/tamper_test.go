@@ -257,7 +257,7 @@ func TestRefusals(t *testing.T) {
 			`pages.h:14:22: error: kXchg0 has offset 256 and 256 bytes; want offset 0, where the page before it ` +
 				`ends, and 256 bytes, which its vectors take [AMK4912]`},
 		{"threshold", "kTasks = 16;", "kTasks = 17;",
-			`schedule.h:83:33: error: kTasks is 17; want 16, the tasks of the distribution [AMK4912]`},
+			`schedule.h:84:33: error: kTasks is 17; want 16, the tasks of the distribution [AMK4912]`},
 		{"rotation", "kRotation = 3;", "kRotation = 4;",
 			"schedule.h: stage L{i}.gate_up of variant short: error: rotation: the headers say 4, and program.json " +
 				"says 3 [AMK4913]"},

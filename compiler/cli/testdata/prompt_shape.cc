@@ -6,9 +6,9 @@
 #include "amk/gemv.cuh"
 #include "amk/prompt_shape.cuh"
 
-template <int kOf, int kShared>
+template <int kOf, int kShared, int kOfChain>
 struct Stage {
-  static constexpr int kRows = 64, kColumns = kOf, kWarps = kShared;
+  static constexpr int kRows = 64, kColumns = kOf, kWarps = kShared, kChains = kOfChain;
 };
 
 static int failures;
@@ -17,6 +17,13 @@ static void fail(const char* what, int at, long got, long want) {
   if (++failures < 20)
     printf("%d columns, %d warps, chunks of %d: %s %d: %ld, want %ld\n", S::kColumns, S::kWarps, int(kSlotBytes), what,
            at, got, want);
+}
+
+// The first byte of 32 columns of a token.
+template <class Shape>
+static size_t place_of(int member, int sub, int quarter, int token) {
+  const auto to = Shape::place(member, sub, quarter);
+  return to.part + token / 8 * Shape::kRowBytes + to.block * Shape::kBlockBytes + token % 8 * 64;
 }
 
 template <class S>
@@ -42,7 +49,7 @@ static void check() {
       ++n, met[quad] = true;
       for (int quarter = 0; quarter < 4; ++quarter) {
         for (int token = 0; token < kTokenTile; ++token) {
-          const size_t place = Shape::place(member, sub, quarter, token);
+          const size_t place = place_of<Shape>(member, sub, quarter, token);
           if (place % 64 || place + 64 > Shape::kTileBytes) {
             fail<S>("place of token", token, long(place), long(Shape::kTileBytes));
             continue;
@@ -52,11 +59,12 @@ static void check() {
           user = quad;
         }
         // The quarters of a slab, of all its quads, lie behind one another.
-        const long stage = long(Shape::place(member, sub, quarter, 0)) / Shape::kPartBytes;
+        const long chain = long(place_of<Shape>(member, sub, quarter, 0)) / Shape::kPartBytes / S::kChains;
         const long slab = long(member) * Shape::kSlabs + sub / Shape::kSlabSubs;
-        if (stage != slab * 4 + quarter) fail<S>("stage of sub", sub, stage, slab * 4 + quarter);
+        const long wants = (slab * 4 + quarter) / S::kChains;
+        if (chain != wants) fail<S>("chain of sub", sub, chain, wants);
       }
-      const long first = long(Shape::place(member, sub, 0, 0));
+      const long first = long(place_of<Shape>(member, sub, 0, 0));
       if (first <= before) fail<S>("place of sub", sub, first, before);
       before = first;
     }
@@ -69,13 +77,14 @@ static void check() {
 // Whether the ring is long enough for the step (GemvShape asserts it).
 template <int kColumns, int kWarps>
 constexpr bool kRuns = kWarps == 8 || (8 / kWarps - 1) * ceil_div(ceil_div(kColumns, 128),
-                                          kQuadsOfChunk<Matrix<Stage<kColumns, kWarps>>, kWarps>) +
+                                          kQuadsOfChunk<Matrix<Stage<kColumns, kWarps, 1>>, kWarps>) +
                                               1 + int(kInFlight) <= int(kRingSlots);
 
 static int checked;
 template <int kColumns, int kWarps>
 static void check_of() {
-  if constexpr (kRuns<kColumns, kWarps>) check<Stage<kColumns, kWarps>>(), ++checked;
+  if constexpr (kRuns<kColumns, kWarps>)
+    check<Stage<kColumns, kWarps, 1>>(), check<Stage<kColumns, kWarps, 2>>(), ++checked;
 }
 template <int kColumns>
 static void check_all() {
