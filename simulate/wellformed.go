@@ -113,7 +113,8 @@ func wellFormedBuffer(f *ir.Flat, pages map[string]*ir.Page, b *ir.Buffer) strin
 	rank := len(b.Shape)
 	kv := b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16
 	tiles := b.Layout.Kind == ir.Tile8x32 || b.Layout.Kind == ir.Tile8x128
-	if kv && (b.Kind != ir.KVCache || rank != 4 && rank != 5) || tiles && rank != 2 && (rank != 3 || b.Kind != ir.Weight) {
+	if kv && (b.Kind != ir.KVCache || rank != 4 && rank != 5) ||
+		tiles && rank != 2 && (rank != 3 || b.Kind != ir.Weight) {
 		return fmt.Sprintf("has layout %s and shape %v", b.Layout, b.Shape)
 	}
 	if b.Kind == ir.KVCache && len(b.Shape) < 3 {
