@@ -151,8 +151,8 @@ __device__ __forceinline__ float value_of(CacheElement::Bits bits, float scale) 
   return kScalesValues ? rounded<Element>(rounded<Element>(64 * scale) * (v / 64)) : v;
 }
 
-// An element of a row of values whose weight is not rounded. In fp16 it is rounded with its scale, as
-// others are.
+// An element of a row of values whose weight is not rounded. In fp16 it is rounded with its scale,
+// as others are.
 __device__ __forceinline__ float whole_value(CacheElement::Bits bits, float scale) {
   const float v = value_of(bits, scale);
   return kQuantisedCache && !kScalesValues ? v * scale : v;
