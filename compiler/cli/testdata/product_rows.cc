@@ -5,19 +5,20 @@
 
 #include "amk/gemv.cuh"
 
-template <int kOfRows, int kOfColumns, int kOfGrain, int kOfWarps>
+template <int kOfRows, int kOfColumns, int kOfGrain, int kOfWarps, int kOfChain>
 struct Product {
   static constexpr int kRows = kOfRows, kColumns = kOfColumns, kGrain = kOfGrain, kWarps = kOfWarps;
+  static constexpr int kChains = kOfChain;
   static constexpr int kRotation = 0, kRotationStep = 0, kTasks = 1;
   static constexpr bool kEmpty = false;
 };
 // The last tile is not whole, and neither is the last quad of most; the second has tiles of two flushes, the third is
 // of two slabs, and the last two have groups of warps.
-using Small = Product<44, 1024, 8, 8>;
-using Flushes = Product<84, 1000, 80, 8>;
-using Slabs = Product<20, 5120, 16, 8>;
-using Halves = Product<36, 580, 24, 4>;
-using Quarters = Product<44, 200, 40, 2>;
+using Small = Product<44, 1024, 8, 8, 1>;
+using Flushes = Product<84, 1000, 80, 8, 2>;
+using Slabs = Product<20, 5120, 16, 8, 1>;
+using Halves = Product<36, 580, 24, 4, 2>;
+using Quarters = Product<44, 200, 40, 2, 1>;
 
 constexpr int kMostRows = 96, kMostColumns = 5120;
 constexpr Page kIn{(kExchangeBytes + 255) / 256 * 256, ROWS * kMostColumns * 2 * Element::kBytes, 1};
