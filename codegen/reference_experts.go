@@ -79,7 +79,7 @@ func (r *referenceWriter) experts(n *ir.GraphNode) (string, error) {
 		t := &tensors[i]
 		rows, chain, want := elementsOf(t.Shape[:len(t.Shape)-1]), t.Chain, supply{first: next, step: 1}
 		switch last := len(chain) - 1; {
-		case last >= 0 && chain[last].Kind == transform.Even: // those of the next tensor lie between them
+		case last >= 0 && chain[last].Kind == transform.Even: // rows of the next tensor are between them
 			chain, want.step = chain[:last], 2
 		case last >= 0 && chain[last].Kind == transform.Odd:
 			chain, want.first, want.step = chain[:last], next+1, 2

@@ -59,7 +59,7 @@ type nibbleRows struct {
 }
 
 func (b nibbleRows) read(dst []byte, row0, n int) error {
-	raw := dst[len(dst)/2:] // which is behind what is written of it
+	raw := dst[len(dst)/2:] // after the part that is written first
 	if err := b.t.ReadPieces(raw, row0*b.cols/2, len(raw), 0); err != nil {
 		return err
 	}
