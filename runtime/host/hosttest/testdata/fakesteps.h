@@ -252,8 +252,10 @@ static void read_prompt(void* arg) {
   if (l->logits && l->steps > 32) complain("logits of more tokens than there is room for");
   if (variant_of(l->position) != variant_of(l->position + l->steps - 1)) complain("a pass runs into another variant");
   if (l->position < 0 || l->position + l->steps > (int)info.max_seq) complain("positions past the end");
-  for (uint64_t i = 0; i < prompt.workspace; i++)
+  for (uint64_t i = 0; i < prompt.workspace; i++) {
+    if (i == 1024) i = 4096;  // between them are addresses and tensor maps, which have any bytes
     if (((uint8_t*)host(l->exchange))[i] == 0xee) { complain("the workspace was never written"); break; }
+  }
   const uint32_t* map = (uint32_t*)host(l->exchange + prompt.maps);
   if (map[0] != 0x3a9 || map[32] != 0 || map[64] != 0x3a9) complain("the tensor maps of the matrices are not there");
   memset(host(l->exchange), 0xff, 1024);
