@@ -6,6 +6,7 @@ Each section is a list of tasks (workshop.py).
 
 import re
 
+import blocks
 from accuracy import SEED, SHAPE_POSITIONS
 from turns import kept
 from workshop import Case, NotRun, OutOfTime, StepFailed, Task, first_complaint, last_object
@@ -50,7 +51,8 @@ ROOFLINE = tuple(Case(model, dtype, SEED, SHAPE_POSITIONS) for model, dtype in (
     ("testdata/configs/smollm2-135m", "fp32"))) + tuple(
     Case(SMALL, "bf16", SEED, SHAPE_POSITIONS, weights=weights) for weights in ("int8", "int4:g128:sym")) + tuple(
     Case(f"testdata/configs/{name}", "bf16", SEED, SHAPE_POSITIONS, weights="int4:g128:sym")
-    for name in ("llama-3.2-1b", "llama-3.1-8b"))
+    for name in ("llama-3.2-1b", "llama-3.1-8b")) + tuple(
+    Case("testdata/configs/llama-3.1-8b", "bf16", SEED, SHAPE_POSITIONS, weights=kind) for kind in blocks.KINDS)
 
 LONG_POSITIONS = 33_024
 FAMILY_POSITIONS = 16_512  # the last tokens of a launch from 16,368 are decoded with 16,384 rows

@@ -17,6 +17,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import accuracy
+import blocks
 import machine
 import reference
 import report
@@ -157,6 +158,22 @@ class Workshops(Fake):
     def test_flags_of_random_weights(self):
         self.assertEqual(Case("a/b", "fp16", 1, 2048).flags(),
                          ["--dtype", "fp16", "--max-seq", "2048", "--random-weights", "1"])
+
+    def test_blocks_of_gguf_files_are_said_by_a_config(self):
+        case = Case("testdata/configs/llama-3.1-8b", "bf16", 1, 2048, weights="Q4_K_M")
+        self.assertEqual((case.key, case.storage()), ("llama-3.1-8b-bf16-seed1-Q4_K_M", []))
+        shop = self.workshop()
+        shop.finish(case)
+        self.assertRegex(shop.log[0], r"^python3 bench/blocks.py testdata/configs/llama-3.1-8b \S+ Q4_K_M$")
+        self.assertRegex(shop.log[1], r"amkc \S+/llama-3.1-8b-Q4_K_M -o \S+ --target h200 --dtype bf16 --max-seq 2048 "
+                         r"--random-weights 1$")
+        config = json.loads((self.dir / "work/llama-3.1-8b-Q4_K_M/config.json").read_text())
+        self.assertEqual(config["hidden_size"], 4096)
+        types = config["quantization_config"]["types"]
+        self.assertEqual(len(types), 2 + 32 * 7)
+        self.assertEqual([i for i in range(32) if types[f"model.layers.{i}.mlp.down_proj"] == "Q6_K"],
+                         [0, 1, 2, 3, 6, 9, 12, 15, 18, 21, 24, 27, 28, 29, 30, 31])
+        self.assertEqual(set(blocks.types(4, "Q8_0").values()), {"Q8_0"})
 
     def test_a_fallback_is_a_copy(self):
         shop = self.workshop()

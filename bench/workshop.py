@@ -19,6 +19,7 @@ from typing import Callable
 
 import numpy as np
 
+import blocks
 import machine
 
 BUILD_SECONDS = 1800  # packing random weights of 8 billion parameters included
@@ -65,7 +66,7 @@ class Case:
     max_seq: int | None = None  # None: what the model was made for
     # Knobs of the schedule, (group, name, value) each, that are not as amkc has them. No group: not of the tiling.
     knobs: tuple = ()
-    weights: str = ""  # how matrices are stored, as --weights takes it
+    weights: str = ""  # how matrices are stored, as --weights takes it, or a kind of bench/blocks.py
     cache: str = ""  # how keys and values are, as --cache takes it
     rows: int = 1  # of passes that it is compiled for besides
     sequences: int = 1  # likewise
@@ -110,7 +111,7 @@ class Case:
         return flags + self.storage()
 
     def storage(self):
-        return ["--weights", self.weights] if self.weights else []
+        return ["--weights", self.weights] if self.weights and self.weights not in blocks.KINDS else []
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,10 @@ class Workshop:
         if case.spoken:
             model = str(self.work / f"{case.name}-spoken")
             commands = [spell(self.spoken([case.model, model]))]
+        if case.weights in blocks.KINDS:
+            model = str(self.work / f"{case.name}-{case.weights}")
+            blocks.write(case.model, model, case.weights)
+            commands = [spell(["python3", "bench/blocks.py", case.model, model, case.weights])]
         args = [str(self.tools.amkc), model, "-o", str(directory), "--target", self.target] + case.flags()
         if case.knobs:
             config = directory.with_name(directory.name + ".config.json")
