@@ -10,9 +10,9 @@ import (
 // the choice alone; experts may be chosen from the best groups of them; their weights are multiplied by a factor; every
 // token has shared experts besides, and the first layers have none.
 
-// scoredExperts reads the experts of such a family. counts are the fields that say how many there are, shared that of
-// the shared ones.
-func (m *importer) scoredExperts(counts []string, count, perToken, wide int, shared string) mixtureOfExperts {
+// scoredExperts reads the experts of such a family. counts are the fields that say how many there are; shared is how
+// many every token has where n_shared_experts is absent, or 0 where it must be there.
+func (m *importer) scoredExperts(counts []string, count, perToken, wide, shared int) mixtureOfExperts {
 	e := m.readExperts(counts, count, perToken, "moe_intermediate_size", wide)
 	e.sigmoid, e.extra, e.router, e.choosing = true, 1e-20, "mlp.gate", "mlp.gate.e_score_correction_bias"
 	e.matrices = separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")
@@ -24,7 +24,7 @@ func (m *importer) scoredExperts(counts []string, count, perToken, wide int, sha
 			e.count)
 	}
 	e.scale = m.factor("routed_scaling_factor")
-	e.shared = e.width * m.size(shared, 1, "experts")
+	m.sharedExperts(&e, "n_shared_experts", m.size("n_shared_experts", shared, "experts"), e.width)
 	e.parts = sharedParts("mlp.shared_experts")
 	return e
 }
@@ -46,7 +46,7 @@ func scoredModelled(of []string, others ...string) []string {
 // importGLM4MoE builds the graph of a GLM-4.5 or GLM-4.5-Air, of which half of each head is rotated. Defaults of absent
 // fields are those of transformers' Glm4MoeConfig.
 func importGLM4MoE(m *importer) *ir.Graph {
-	e := m.scoredExperts([]string{"n_routed_experts", "num_local_experts"}, 128, 8, 1408, "n_shared_experts")
+	e := m.scoredExperts([]string{"n_routed_experts", "num_local_experts"}, 128, 8, 1408, 1)
 	e.renormalised, e.dense = m.truth("norm_topk_prob", true), m.denseBefore(1)
 	return m.decoder(&decoder{architecture: "Glm4MoeForCausalLM", modelled: glm4MoEModelled, inert: glm4MoEInert,
 		layers: 46, hidden: 4096, intermediate: 10944, heads: 96, kvHeads: 8, vocab: 151552, positions: 131072,
@@ -72,7 +72,7 @@ var draftingLayers = []string{"num_nextn_predict_layers", "num_mtp_layers"}
 // importSolarOpen builds the graph of a Solar Open: a GLM-4.5 without dense layers. Defaults of absent fields are those
 // of transformers' SolarOpenConfig.
 func importSolarOpen(m *importer) *ir.Graph {
-	e := m.scoredExperts([]string{"n_routed_experts", "num_local_experts"}, 128, 8, 1280, "n_shared_experts")
+	e := m.scoredExperts([]string{"n_routed_experts", "num_local_experts"}, 128, 8, 1280, 1)
 	e.renormalised = m.truth("norm_topk_prob", true)
 	return m.decoder(&decoder{architecture: "SolarOpenForCausalLM", modelled: solarModelled, inert: solarInert,
 		layers: 48, hidden: 4096, intermediate: 1280, heads: 64, kvHeads: 8, headDim: 128, vocab: 196608,
@@ -95,7 +95,7 @@ var solarInert = func() map[string]known {
 // transformers' Dots1Config.
 func importDots1(m *importer) *ir.Graph {
 	attention := m.truth("attention_bias", false)
-	e := m.scoredExperts([]string{"n_routed_experts", "num_local_experts"}, 0, 0, 1408, "n_shared_experts")
+	e := m.scoredExperts([]string{"n_routed_experts", "num_local_experts"}, 0, 0, 1408, 0)
 	e.renormalised, e.dense = m.truth("norm_topk_prob", false), m.denseBefore(0)
 	return m.decoder(&decoder{architecture: "Dots1ForCausalLM", modelled: dots1Modelled, inert: dots1Inert,
 		layers: 62, hidden: 4608, intermediate: 10944, heads: 32, kvHeads: 32, vocab: 152064, positions: 2048,

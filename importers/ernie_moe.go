@@ -23,7 +23,7 @@ func importErnie45MoE(m *importer) *ir.Graph {
 	if _, ok := m.value("moe_num_shared_experts"); ok {
 		shared = m.count("moe_num_shared_experts")
 	}
-	e.shared = e.width * shared
+	m.sharedExperts(&e, "moe_num_shared_experts", shared, e.width)
 	e.parts = sharedParts("mlp.shared_experts")
 	m.leftOut = append(m.leftOut, "model.mtp_") // modules that draft
 	return m.decoder(&decoder{architecture: "Ernie4_5_MoeForCausalLM", modelled: ernie45MoEModelled,

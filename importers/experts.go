@@ -155,6 +155,15 @@ func (d *decoder) sharedExpert(b *nodes, m *ir.Model, names *tensorNames, norm f
 	return b.scaled("shared_branch_scale", y, h, d.branchScale)
 }
 
+// sharedExperts reads the experts that every token has: n of a width, which are one MLP. field says one of the two.
+func (m *importer) sharedExperts(e *mixtureOfExperts, field string, n, width int) {
+	if most := ir.ModelBound("intermediate").Hi; n*width > most {
+		m.fail(codeField, field, "makes an MLP of %d for every token; want at most %d", n*width, most)
+		return
+	}
+	e.shared = n * width
+}
+
 // sharedParts are the tensors of an expert that every token has.
 func sharedParts(part string) map[string]string {
 	return map[string]string{"gate_proj": part + ".gate_proj", "up_proj": part + ".up_proj",

@@ -21,6 +21,11 @@ const glm4MoEConfig = `{"architectures": ["Glm4MoeForCausalLM"], "model_type": "
 	"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "vocab_size": 128,
 	"n_group": 4, "topk_group": 2, "max_position_embeddings": 512}`
 
+const dots1Config = `{"architectures": ["Dots1ForCausalLM"], "model_type": "dots1", "hidden_size": 64,
+	"intermediate_size": 96, "moe_intermediate_size": 24, "n_routed_experts": 8, "num_experts_per_tok": 2,
+	"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "vocab_size": 128,
+	"max_position_embeddings": 512}`
+
 const ernie45MoEConfig = `{"architectures": ["Ernie4_5_MoeForCausalLM"], "model_type": "ernie4_5_moe",
 	"hidden_size": 64, "intermediate_size": 96, "moe_intermediate_size": 24, "moe_num_experts": 8, "moe_k": 2,
 	"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "vocab_size": 128,
@@ -93,6 +98,17 @@ func TestExperts(t *testing.T) {
 			refusal: "is 4, and topk_group 2, for 5 of 8 experts"},
 		"more groups than there are": {base: glm4MoEConfig, changes: fieldsOf{"topk_group": 5},
 			refusal: "is 4, and topk_group 5"},
+		"shared ones of more than an MLP has": {base: glm4MoEConfig, changes: fieldsOf{"moe_intermediate_size": 4096,
+			"n_shared_experts": 4096}, refusal: "n_shared_experts: error: makes an MLP of 16777216"},
+		"shared ones beyond an int": {base: ernie45MoEConfig,
+			changes: fieldsOf{"moe_num_shared_experts": 6004799503160662},
+			refusal: "want an integer from 0 to 2147483647"},
+		"a billion shared ones": {base: ernie45MoEConfig, changes: fieldsOf{"moe_num_shared_experts": 1 << 30},
+			refusal: "moe_num_shared_experts: error: makes an MLP"},
+		"none that every token has": {base: ernie45MoEConfig, changes: fieldsOf{"moe_num_shared_experts": 0},
+			want: []ir.LayerFacts{dense, sparse}},
+		"shared ones that the class has no number for": {base: dots1Config,
+			refusal: "n_shared_experts: error: is missing"},
 		"an interval of layers": {base: ernie45MoEConfig,
 			changes: fieldsOf{"moe_layer_start_index": 1, "moe_layer_end_index": 2},
 			want:    []ir.LayerFacts{dense, sparse, sparse, dense}},

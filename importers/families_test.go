@@ -94,7 +94,7 @@ func TestWindows(t *testing.T) {
 			want:    "0:pos"},
 		"layers below 0": {base: qwen2Config,
 			changes: fieldsOf{"use_sliding_window": true, "max_window_layers": -1},
-			refusal: "want an integer from 0 on"},
+			refusal: "want an integer from 0 to 2147483647"},
 		"none in qwen3": {base: qwen3Config, want: "0:pos"},
 		"of qwen3's last layer": {base: qwen3Config,
 			changes: fieldsOf{"use_sliding_window": true, "sliding_window": 16, "max_window_layers": 2,

@@ -2,6 +2,7 @@ package importers
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,12 +77,12 @@ func (f *fields) size(field string, def int, fact string) int {
 	return n
 }
 
-// count reads an integer that is not negative.
+// count reads an integer that is not negative. Products of it with sizes fit an int.
 func (f *fields) count(field string) int {
 	v, _ := f.value(field)
 	n, ok := asInt(v)
-	if !ok || n < 0 {
-		f.fail(codeField, field, "is %s; want an integer from 0 on", spell(v))
+	if !ok || n < 0 || n > math.MaxInt32 {
+		f.fail(codeField, field, "is %s; want an integer from 0 to %d", spell(v), math.MaxInt32)
 		return 0
 	}
 	return n

@@ -41,7 +41,7 @@ func graniteMoE(architecture string, shared bool) func(m *importer) *ir.Graph {
 		e.ofChosen, e.router = true, "block_sparse_moe.router.layer"
 		e.matrices = stackedExperts("block_sparse_moe.input_linear", "block_sparse_moe.output_linear")
 		if _, ok := m.value("shared_intermediate_size"); shared && ok {
-			e.shared = m.count("shared_intermediate_size")
+			m.sharedExperts(&e, "shared_intermediate_size", 1, m.count("shared_intermediate_size"))
 		}
 		e.parts = map[string]string{"down_proj": "shared_mlp.output_linear"}
 		e.stacks = func(*ir.Model) []stack {
