@@ -69,6 +69,12 @@ The files hold a bias for a matrix or a norm that has none in the model, and eve
 quantise with GPTQ or AWQ write one for each matrix. Adding it changes nothing, so it is not read further. Each element
 has been looked at; one that is not zero is refused (AMK1111).`)
 
+	codeRouter = diag.New("AMK1132", "routers are rounded to the dtype of the model", `
+Routers choose experts by scores, and nearly equal ones come in another order where their matrix is rounded. Of this
+family transformers computes scores with a matrix in float32, whatever the dtype of the model, and the files have it in
+F32. A build rounds it as it does every matrix, so that some tokens may have other experts than in transformers.
+--dtype fp32 keeps it.`)
+
 	codeBlocks = diag.New("AMK1131", "blocks of a GGUF file are stored as the values that they mean", `
 A build streams blocks as they are. Where the kernel multiplies matrices of several types as one, such as queries, keys
 and values, they are stored in a format that has the values of all. There is none for some pairs, such as Q8_0 with

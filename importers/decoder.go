@@ -114,7 +114,9 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 		d.check(m)
 	}
 	m.readQuantised()
-	m.chooseExperts(d.experts)
+	if m.chooseExperts(d.experts); d.experts != nil && d.experts.exact {
+		m.exactRouters = m.names.inLayer(d.experts.router) + ".weight"
+	}
 	model := ir.Model{
 		Name: m.src.Name, Architecture: d.architecture, DTypes: ir.Uniform(m.chooseDType()),
 		Layers: m.size(d.field("num_hidden_layers"), d.layers, "layers"),

@@ -15,6 +15,7 @@ import (
 func (m *importer) scoredExperts(counts []string, count, perToken, wide, shared int) mixtureOfExperts {
 	e := m.readExperts(counts, count, perToken, "moe_intermediate_size", wide)
 	e.sigmoid, e.extra, e.router, e.choosing = true, 1e-20, "mlp.gate", "mlp.gate.e_score_correction_bias"
+	e.exact = true
 	e.matrices = separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")
 	e.groups, e.ofGroups = m.size("n_group", 1, "experts"), m.size("topk_group", 1, "experts")
 	if m.diags.Err() == nil && (e.count%e.groups != 0 || e.count/e.groups < 2 || e.ofGroups > e.groups ||

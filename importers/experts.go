@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"amkc/importers/checkpoint"
 	"amkc/ir"
+	"amkc/ir/diag"
 	"amkc/ir/transform"
 )
 
@@ -37,6 +39,7 @@ type mixtureOfExperts struct {
 	blocks func(e *mixtureOfExperts, names *tensorNames, hidden int) (up, down []ir.GraphWeight)
 
 	router string            // the part of its matrix, as of tensorNames
+	exact  bool              // transformers keeps that in float32, whatever the dtype of the model
 	parts  map[string]string // of the shared expert, as of tensorNames
 	stacks func(*ir.Model) []stack
 	// matrices are those of all experts, and their biases: rows of gate and of up in turn, and those of down.
@@ -237,6 +240,27 @@ func expertBlocks(e *mixtureOfExperts, names *tensorNames, h int) (up, down []ir
 		return []ir.GraphWeight{weight(key+".weight", e.count, rows, cols), weight(key+"_bias", e.count, rows)}
 	}
 	return of("gate_up_proj", 2*e.width, h), of("down_proj", h, e.width)
+}
+
+// sayRounded warns of routers whose matrices the files have in more bits than the model.
+func (m *importer) sayRounded(g *ir.Graph) {
+	rounded, first := 0, ""
+	for layer := range g.Layers {
+		key, err := ir.ResolveKey(m.exactRouters, layer)
+		if err != nil || m.exactRouters == "" || g.Model.Weights == ir.F32 {
+			return
+		}
+		if t, there := m.src.Weights.Tensor(key); there && t.DType == checkpoint.F32 {
+			if rounded++; first == "" {
+				first = key
+			}
+		}
+	}
+	if rounded > 0 {
+		m.diags.Add(diag.Warningf(codeRouter, "tensor "+first, "is F32, which transformers keeps of a router: the "+
+			"matrices of %s are rounded to %s, so that some tokens may have other experts; --dtype fp32 keeps them",
+			counted(rounded, "router"), g.Model.Weights))
+	}
 }
 
 // chooseExperts takes the form of the matrices of experts in which a quantised checkpoint has them.

@@ -176,3 +176,35 @@ func TestDraftingLayersAreLeftOut(t *testing.T) {
 	m.leaveDrafting(&decoder{drafting: draftingLayers}, 46)
 	require.Equal(t, []string{"model.layers.46.", "model.layers.47."}, m.leftOut)
 }
+
+// A router whose matrix transformers keeps in float32 is rounded with a warning, where the files have more bits.
+func TestRoutersAreRoundedWithAWarning(t *testing.T) {
+	const all = "the matrices of 1 router are rounded to"
+	for name, c := range map[string]struct {
+		config, dtype, stored, want string
+	}{
+		"16 of 32 bits": {edit(glm4MoEConfig, fieldsOf{"num_hidden_layers": 2}), "bfloat16", "F32", all},
+		"fp16":          {edit(ernie45MoEConfig, fieldsOf{"num_hidden_layers": 2}), "float16", "F32", all},
+		"stored so":     {edit(glm4MoEConfig, fieldsOf{"num_hidden_layers": 2}), "bfloat16", "BF16", ""},
+		"of 32 bits":    {edit(glm4MoEConfig, fieldsOf{"num_hidden_layers": 2}), "float32", "F32", ""},
+		"as others":     {edit(qwen3MoEConfig, fieldsOf{"num_hidden_layers": 2}), "bfloat16", "F32", ""},
+	} {
+		config := edit(c.config, fieldsOf{"torch_dtype": c.dtype})
+		tensors := plainTensors(t, config)
+		for key, w := range tensors {
+			if strings.HasSuffix(key, "mlp.gate.weight") && c.stored == "BF16" {
+				w.DType, w.Data = c.stored, w.Data[:len(w.Data)/2]
+				tensors[key] = w
+			}
+		}
+		s, err := importModel(t, modeltest.WriteModel(t, config, tensors))
+		require.NoError(t, err, name)
+		if c.want == "" {
+			require.Empty(t, s.Warnings, name)
+			continue
+		}
+		require.Len(t, s.Warnings, 1, name)
+		require.ErrorContains(t, s.Warnings[0], c.want, name)
+		require.ErrorContains(t, s.Warnings[0], "tensor model.layers.1.mlp.gate.weight: ", name)
+	}
+}

@@ -45,7 +45,9 @@ type importer struct {
 	part     *languageModel // of a model of several parts; nil: the model is of text alone
 	leftOut  []string       // what the names of tensors begin with that belong to parts which are not compiled
 	consumed map[string]bool
-	unscaled [][]float32 // frequencies of the rotary embeddings that the config has, before they are scaled
+	// exactRouters is the key of the matrices of routers that transformers keeps in float32; "": there are none.
+	exactRouters string
+	unscaled     [][]float32 // frequencies of the rotary embeddings that the config has, before they are scaled
 
 	scheme   *quantised.Scheme            // how matrices are quantised, nil: they are not
 	matrices map[string]*quantised.Matrix // those that are, by key
@@ -82,6 +84,7 @@ func Import(src Source) (*Imported, error) {
 		f.diags.Add(src.Weights.Warnings...)
 		if m.mergeAdapters(g); f.diags.Err() == nil {
 			m.matchTensors(g)
+			m.sayRounded(g)
 		}
 	}
 	if f.diags.Err() == nil {
