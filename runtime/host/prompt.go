@@ -61,8 +61,9 @@ func decodePromptInfo(raw []byte) (*promptKernel, error) {
 	k := &promptKernel{tokens: int(le.Uint32(raw[4:])), threads: int(le.Uint32(raw[8:])),
 		shared: int(le.Uint32(raw[12:])), workspace: int(workspace), mostMatrices: int(le.Uint32(raw[40:]))}
 	matrices, maps := le.Uint64(raw[24:]), le.Uint64(raw[32:])
+	list := uint64(k.mostMatrices) * promptMatrixSize // of as many bytes as their tensor maps
 	if k.tokens < 1 || k.tokens > MaxPromptTokens || k.threads < 1 || workspace < 1 || workspace > maxWorkspace ||
-		max(matrices, maps)+uint64(max(0, k.mostMatrices))*promptMatrixSize > workspace {
+		list > workspace || max(matrices, maps) > workspace-list {
 		return nil, fmt.Errorf("%s holds a size that no kernel has", promptInfoName)
 	}
 	k.matrices, k.maps = int(matrices), int(maps)

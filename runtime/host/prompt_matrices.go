@@ -47,7 +47,7 @@ func (s *Session) mapMatrices() error {
 		return err
 	}
 	maps := make([]byte, k.mostMatrices*driver.TensorMapBytes)
-	any := false
+	mapped := false
 	for i := range k.mostMatrices {
 		m := decodePromptMatrix(raw[i*promptMatrixSize:])
 		if !m.copied {
@@ -58,9 +58,9 @@ func (s *Session) mapMatrices() error {
 			return fmt.Errorf("matrix %d of a pass over a prompt: %w", i, err)
 		}
 		copy(maps[i*driver.TensorMapBytes:], encoded)
-		any = true
+		mapped = true
 	}
-	if !any {
+	if !mapped {
 		return nil
 	}
 	return s.dev.CopyHtoD(k.memory+driver.Ptr(k.maps), maps, nil)

@@ -200,6 +200,8 @@ func TestKernelsForPromptsThatAreRefused(t *testing.T) {
 		"prompt=64 prompt_workspace=0":          "a size that no kernel has",
 		"prompt=64 prompt_workspace=" + tooBig:  "a size that no kernel has",
 		"prompt=64 prompt_matrices=600":         "a size that no kernel has",
+		"prompt=64 prompt_list=-1":              "a size that no kernel has",
+		"prompt=64 prompt_maps=-512":            "a size that no kernel has",
 		"prompt=64 more=64":                     "its weights and cache have other sizes",
 		"prompt=64 prompt_shared=300000":        "of shared memory a block",
 		"prompt=64 prompt_threads=4096":         "4096 threads a block",

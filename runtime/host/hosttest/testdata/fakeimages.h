@@ -136,7 +136,8 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
     prompt.workspace = number(image, "prompt_workspace", 1 << 16), prompt_short = number(image, "prompt_short", 0);
     prompt_off = number(image, "prompt_off", 0), prompt_lost = number(image, "prompt_lost", -1);
     pass_more = number(image, "more", 0), pass_layout = number(image, "layout", 0), pass_model = number(image, "model", 0);
-    prompt.matrices = 1024, prompt.maps = 2048, prompt.most = number(image, "prompt_matrices", 4);
+    prompt.matrices = number(image, "prompt_list", 1024), prompt.maps = number(image, "prompt_maps", 2048);
+    prompt.most = number(image, "prompt_matrices", 4);
     return 0;
   }
   const char *rows = strstr(image, " rows="), *sequences = strstr(image, " sequences=");
