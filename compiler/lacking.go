@@ -43,8 +43,7 @@ func Lacking(model string, of ...*ir.Program) error {
 // lacksOf says what the kernel lacks of an op, each as what follows its name.
 func lacksOf(p *ir.Program, s *ir.Stage, l *ir.Loop, op *ir.Op, buffers *ir.Directory) []string {
 	switch {
-	case ir.Ops[op.Code].Gated() && p.FactsOf(s, l).Experts > 0 && s.Ops[0].Code != ir.SELECTED &&
-		s.Ops[1].Code != ir.SELECTED:
+	case ir.Ops[op.Code].Gated() && p.FactsOf(s, l).Experts > 0 && !slices.ContainsFunc(s.Ops, selects):
 		return []string{" of an expert that every token has"}
 	case !kernel.Backend.Implements(op.Code):
 		return []string{""}
@@ -60,6 +59,8 @@ func lacksOf(p *ir.Program, s *ir.Stage, l *ir.Loop, op *ir.Op, buffers *ir.Dire
 	return nil
 }
 
+func selects(op ir.Op) bool { return op.Code == ir.SELECTED }
+
 // lacksOfExperts says what the kernel lacks of a product with the matrices of experts.
 func lacksOfExperts(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) (lacks []string) {
 	if len(op.In) > 3 {
@@ -70,6 +71,9 @@ func lacksOfExperts(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) 
 	}
 	if p.Pass.NumTokens() > 1 {
 		lacks = append(lacks, " of several tokens")
+	}
+	if x, err := buffers.At(op.In[0].Buf, index); err == nil && p.Buffers[x.Declared].Space == ir.SMEM {
+		lacks = append(lacks, " of the residual without a norm")
 	}
 	if m, err := buffers.At(op.In[1].Buf, index); err == nil {
 		b := &p.Buffers[m.Declared]

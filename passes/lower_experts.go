@@ -100,8 +100,11 @@ func (l *lowerer) expertsUp(n *ir.GraphNode, in, route string) {
 
 // expertsDown is the second half: a product for each chosen expert, added up in the order in which they are chosen.
 func (l *lowerer) expertsDown(n *ir.GraphNode, in, route string) {
-	k := l.facts.PerToken
-	out := l.scratch(l.named(n.Name), ir.F32, n.Shape[0])
+	k, dtype := l.facts.PerToken, ir.F32
+	if l.exchanged[n.Name] { // by the norm after the branch
+		dtype = l.m.Activations
+	}
+	out := l.scratch(l.named(n.Name), dtype, n.Shape[0])
 	l.value[n.Name] = out
 	ids, weights := l.routed(route, k)
 	product := l.selected(n, l.tokens.view(in, upTo(k*l.facts.Intermediate)), task, task, ids, weights)
