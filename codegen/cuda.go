@@ -390,6 +390,7 @@ func (b *builder) constants() error {
 	}
 	b.d.Derived = []field{
 		{"int", "kAttentionHeads", withTensorCores(size.WarpHeads, plain.WarpHeads), "heads a warp keeps results of"},
+		{"int", "kAttentionOwn", withTensorCores(size.OwnScores, plain.OwnScores), "scores of own rows"},
 		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", size.ResultStride()),
 			"8 warps, padded head and 4"},
 		{"int", "kUnitScratch", withTensorCores(size.Unit, plain.Unit), "bytes: q heads, a cache block"},

@@ -206,10 +206,10 @@ func TestRefusals(t *testing.T) {
 		}},
 		"stock without bulk copies": {split, "AMK4005", "which alone are counted",
 			func(p *ir.Program) { setKnob(p, "ring", "stock", 1) }},
-		"a small block": {split, "AMK4005", "and 3072 for the rest; want a larger smem_bytes_per_block",
+		"a small block": {split, "AMK4005", "and 3120 for the rest; want a larger smem_bytes_per_block",
 			func(p *ir.Program) { p.Config.SMemBytesPerBlock = 12000 }},
 		"no room for large chunks": {split, "AMK4005",
-			"32768 for a ring of 2 chunks, and 3072 for the rest; want tiling.ring.chunk_bytes of 4096",
+			"32768 for a ring of 2 chunks, and 3120 for the rest; want tiling.ring.chunk_bytes of 4096",
 			func(p *ir.Program) { p.Config.SMemBytesPerBlock = 20000 }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -149,6 +149,7 @@ type Scratch struct {
 	HeadDim    int // of the rotation
 	PaddedHead int // elements of a head, in whole blocks of 16
 	WarpHeads  int // query heads whose results a warp keeps
+	OwnScores  int // of query heads of a unit, each with its own row: all warps keep them together
 	Unit       int // bytes: what an attention unit has read: q of a group and a block of the cache, or q, k and v
 	Vector     int // activations, which stages without tensor cores keep
 	Activation int // bytes of one
@@ -237,41 +238,49 @@ func CompactScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) 
 		}
 	}
 	for _, f := range m.Facts() {
-		heads, unit := s.ofAttention(&f, m.Cache, tensorCores)
-		s.WarpHeads, s.Unit = max(s.WarpHeads, heads), max(s.Unit, unit)
+		heads, own, unit := s.ofAttention(&f, m.Cache, tensorCores)
+		s.WarpHeads, s.OwnScores, s.Unit = max(s.WarpHeads, heads), max(s.OwnScores, own), max(s.Unit, unit)
 	}
 	return s
 }
 
-// ofAttention is what attention of a kind of layers needs: heads whose results a warp keeps, and bytes for a unit.
-func (s *Scratch) ofAttention(f *ir.LayerFacts, cache ir.DType, tensorCores bool) (heads, unit int) {
+// ofAttention is what attention of a kind of layers needs: heads whose results a warp keeps, scores of own rows, and
+// bytes for a unit.
+func (s *Scratch) ofAttention(f *ir.LayerFacts, cache ir.DType, tensorCores bool) (heads, own, unit int) {
 	rows, group, block := s.Pass.NumRows(), f.Group(), f.State().Block(cache) // rows that a unit has
 	if !tensorCores {
 		unit = 4 * (group + 2) * f.HeadDim
 		if rows > 1 {
 			unit = rows*unit + block
 		}
-		return group, unit
+		return group, group, unit
 	}
 	padded, images := roundUp(f.HeadDim, 16), (rows+14)/16+1 // blocks that they are in
 	unit = 2*rows*group*(padded+16) + images*block
 	if cache == ir.I8 {
 		unit += s.Pass.NumTokens() * 2 * 2 * padded // k and v as they are published
 	}
-	if rows > 1 {
-		return 8, unit
+	groups, sets := ceil(group, mmaHeads*Warps), 1 // of heads of a warp, and of warps with the same heads
+	for sets*groups*mmaHeads < group {
+		sets *= 2
 	}
-	return min(8*ceil(group, 8*Warps), roundUp(group, 2)), unit
+	if heads = mmaHeads; rows == 1 {
+		heads = min(mmaHeads*groups, roundUp(group, 2))
+	}
+	return heads, sets * heads, unit
 }
+
+// mmaHeads is how many heads the columns of an mma are.
+const mmaHeads = 8
 
 // ResultStride is the distance from one head's results to the next one's, in elements: four more than a head has, so
 // that lanes that store results of different heads have no bank conflicts.
 func (s *Scratch) ResultStride() int { return s.PaddedHead + 4 }
 
-// AttentionBytes is the shared memory of attention alone: the inputs of a unit, and results, a base, a maximum and a
-// sum for each head of each warp, and as many scores of own rows.
+// AttentionBytes is the shared memory of attention alone: the inputs of a unit, results, a base, a maximum and a sum
+// for each head of each warp, and scores of own rows.
 func (s *Scratch) AttentionBytes() int {
-	return roundUp(s.Unit, 16) + 4*Warps*s.WarpHeads*(s.ResultStride()+4)
+	return roundUp(s.Unit, 16) + roundUp(4*(Warps*s.WarpHeads*(s.ResultStride()+3)+s.OwnScores), 16)
 }
 
 // keepsActivations reports whether a stage keeps its activations in shared memory: tensor cores take them from

@@ -14,10 +14,10 @@ func TestScratch(t *testing.T) {
 	columns := []int{2048, 2048, 8192}
 	kept, all := Kept{Rows: 16}, Kept{Rows: 16, Rotations: 1, Digits: MinDigits}
 	with, without := ScratchOf(&llama, true, kept, columns...), ScratchOf(&llama, false, kept, columns...)
-	require.Equal(t, Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 2*4*80 + 64*64, Vector: 4,
-		Activation: 4}, with)
-	require.Equal(t, Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 16, Vector: 8192,
-		Activation: 4}, without)
+	require.Equal(t, Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, OwnScores: 4,
+		Unit: 2*4*80 + 64*64, Vector: 4, Activation: 4}, with)
+	require.Equal(t, Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, OwnScores: 4, Unit: 16,
+		Vector: 8192, Activation: 4}, without)
 	require.Equal(t, 12, with.Slots(232448, 16384))
 	require.Equal(t, 0, without.Slots(65536, 16384))
 
@@ -28,9 +28,13 @@ func TestScratch(t *testing.T) {
 	require.Equal(t, with.Bytes(12)+4*(2080-4)-4*(16-8), odd.Bytes(12))
 	require.Equal(t, 16, with.Bytes(13)-with.Bytes(12), "a slot has two barriers")
 
-	for group, kept := range map[int]int{1: 2, 5: 6, 8: 8, 64: 8, 65: 16, 71: 16, 128: 16} {
+	for group, want := range map[int][3]int{1: {2, 2, 8}, 5: {6, 6, 8}, 8: {8, 8, 8}, 9: {8, 16, 16}, 64: {8, 64, 64},
+		65: {16, 128, 64}, 71: {16, 128, 64}, 128: {16, 128, 64}} {
 		falcon := ir.Model{DTypes: ir.Uniform(ir.BF16), Heads: group, KVHeads: 1, HeadDim: 64}
-		require.Equal(t, kept, ScratchOf(&falcon, true, Kept{}, columns...).WarpHeads, "%d heads", group)
+		s, rows := ScratchOf(&falcon, true, Kept{}, columns...), ScratchOf(&falcon, true, Kept{Pass: ir.Pass{Rows: 2}})
+		require.Equal(t, want, [3]int{s.WarpHeads, s.OwnScores, rows.OwnScores}, "%d heads", group)
+		s = ScratchOf(&falcon, false, Kept{}, columns...)
+		require.Equal(t, [2]int{group, group}, [2]int{s.WarpHeads, s.OwnScores}, "%d heads without tensor cores", group)
 	}
 
 	two := ScratchOf(&llama, true, Kept{Rows: 16, Rotations: 2}, columns...)
@@ -107,11 +111,11 @@ func TestCompactScratch(t *testing.T) {
 	require.Equal(t, Scratch{Compact: true, Kept: Kept{Rows: 104, Rotations: 1,
 		Digits: MinDigits},
 		HeadDim: 128, PaddedHead: 128,
-		WarpHeads: 4, Unit: 4 * 6 * 128, Vector: 14336, Activation: 2}, s)
+		WarpHeads: 4, OwnScores: 4, Unit: 4 * 6 * 128, Vector: 14336, Activation: 2}, s)
 	require.Equal(t, 3, s.Slots(t4, chunk))
 	plain := ScratchOf(&llama, false, Kept{Rows: 104}, columns...)
 	require.Negative(t, plain.Slots(t4, chunk))
-	require.Equal(t, 4*14336+16384-(2*14336+4096)+16+4*8*4*136, plain.Bytes(8)-s.Bytes(8),
+	require.Equal(t, 4*14336+16384-(2*14336+4096)+16+4*(8*4*135+4), plain.Bytes(8)-s.Bytes(8),
 		"floats, four sums per row, and results of attention")
 	require.Equal(t, ScratchOf(&llama, true, Kept{Rows: 32}, columns...),
 		ScratchIn(h200, chunk, &llama, true, Kept{Rows: 32}, columns...))
@@ -121,7 +125,7 @@ func TestCompactScratch(t *testing.T) {
 	s = ScratchIn(101376, 16384, &wide, true, Kept{Rows: 56}, 3072, 9216)
 	require.True(t, s.Compact)
 	require.Equal(t, 2, s.Slots(101376, 16384))
-	require.Equal(t, 2*3*272+64*256+4*8*4*264, s.AttentionBytes())
+	require.Equal(t, 2*3*272+64*256+4*(8*4*263+4), s.AttentionBytes())
 
 	// Columns that are not whole quarters are kept with tensor cores too.
 	s = CompactScratchOf(&wide, true, Kept{Rows: 56}, 3072, 9218)

@@ -51,10 +51,11 @@ constexpr int kAngleTables = 1;
 constexpr int kBranchParts = 1;
 
 constexpr int kAttentionHeads = 1;
+constexpr int kAttentionOwn = 1;
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;
 constexpr int kUnitScratch = 16;
 constexpr int kDigitScratch = 16;
 constexpr int kVectorScratch = 4;
-constexpr int kScratchBytes = 17504;
+constexpr int kScratchBytes = 17488;
 
 }  // namespace amk

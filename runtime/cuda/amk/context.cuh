@@ -104,7 +104,7 @@ struct Scratch {
       float attention_base[kConsumerWarps * kAttentionHeads];  // what sums are relative to
       float attention_max[kConsumerWarps * kAttentionHeads];
       float attention_sum[kConsumerWarps * kAttentionHeads];
-      float attention_own[kConsumerWarps * kAttentionHeads];  // scores of the tokens' own rows
+      float attention_own[kAttentionOwn];  // scores of the tokens' own rows
     };
   };
 #else
@@ -124,7 +124,7 @@ struct Scratch {
       float attention_base[kConsumerWarps * kAttentionHeads];  // what sums are relative to
       float attention_max[kConsumerWarps * kAttentionHeads];
       float attention_sum[kConsumerWarps * kAttentionHeads];
-      float attention_own[kConsumerWarps * kAttentionHeads];  // scores of the tokens' own rows
+      float attention_own[kAttentionOwn];  // scores of the tokens' own rows
       // what an attention unit has read of the exchange, with tensor cores
       alignas(16) u8 unit[kUnitScratch];
     };
@@ -189,7 +189,7 @@ struct PromptScratch {
   u64 empty[kPromptSlots];
   u32 started;  // products whose operands are there
 #endif
-  float2 sums[2][kTokensTogether][kConsumerWarps];  // of vectors; two sets take turns
+  float2 sums[2][kTokensTogether][kConsumerWarps];  // of vectors; two sets, in alternation
   alignas(16) float squares[2][2 * kConsumerWarps];  // of two vectors at most
   u32 aborted;  // sticky: waits return at once
   // Of the launch, for a thread that waits too long.

@@ -58,6 +58,8 @@ struct HeadSizes {
                                     : kGroupHeads < kMmaHeads ? round_up(kGroupHeads, 2)
                                                               : kWarpGroups * kMmaHeads;
   static_assert(kWarpHeads <= kAttentionHeads, "the scratch has room for them");
+  static_assert((AMK_TENSOR_CORES ? kWarpSets : 1) * kWarpHeads <= kAttentionOwn,
+                "and for the scores of their own rows, of which all warps have one each");
   static_assert(!AMK_TENSOR_CORES || kWarpGroups <= 2, "at most 128 query heads a kv head");
 
   // ---- what a unit reads, on tensor cores: four words at a time ----

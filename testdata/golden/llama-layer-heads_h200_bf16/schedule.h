@@ -394,10 +394,11 @@ namespace amk {
 
 // ---- what depends on the features; scratch is counted in floats -------------------------------
 constexpr int kAttentionHeads = 4;  // heads a warp keeps results of
+constexpr int kAttentionOwn = 4;  // scores of own rows
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded head and 4
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 1280 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 96;  // activations, without tensor cores
-constexpr int kScratchBytes = AMK_TENSOR_CORES ? 21056 : 20160;  // without residual and ring
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 20944 : 20048;  // without residual and ring
 
 }  // namespace amk

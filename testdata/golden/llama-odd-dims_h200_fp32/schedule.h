@@ -198,10 +198,11 @@ namespace amk {
 
 // ---- what depends on the features; scratch is counted in floats -------------------------------
 constexpr int kAttentionHeads = 3;  // heads a warp keeps results of
+constexpr int kAttentionOwn = 3;  // scores of own rows
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded head and 4
 constexpr int kUnitScratch = 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = 224;  // activations, without tensor cores
-constexpr int kScratchBytes = 19888;  // without residual and ring
+constexpr int kScratchBytes = 19808;  // without residual and ring
 
 }  // namespace amk

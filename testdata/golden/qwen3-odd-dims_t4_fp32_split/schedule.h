@@ -262,10 +262,11 @@ namespace amk {
 
 // ---- what depends on the features; scratch is counted in floats -------------------------------
 constexpr int kAttentionHeads = 2;  // heads a warp keeps results of
+constexpr int kAttentionOwn = 2;  // scores of own rows
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 36;  // 8 warps, padded head and 4
 constexpr int kUnitScratch = 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = 160;  // activations, without tensor cores
-constexpr int kScratchBytes = 19952;  // without residual and ring
+constexpr int kScratchBytes = 19904;  // without residual and ring
 
 }  // namespace amk

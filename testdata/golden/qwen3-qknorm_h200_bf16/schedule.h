@@ -209,10 +209,11 @@ namespace amk {
 
 // ---- what depends on the features; scratch is counted in floats -------------------------------
 constexpr int kAttentionHeads = 2;  // heads a warp keeps results of
+constexpr int kAttentionOwn = 2;  // scores of own rows
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 68;  // 8 warps, padded head and 4
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 4416 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 256;  // activations, without tensor cores
-constexpr int kScratchBytes = AMK_TENSOR_CORES ? 25936 : 22544;  // without residual and ring
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 25888 : 22496;  // without residual and ring
 
 }  // namespace amk

@@ -253,6 +253,7 @@ namespace amk {
 
 // ---- what depends on the features; scratch is counted in floats -------------------------------
 constexpr int kAttentionHeads = AMK_TENSOR_CORES ? 8 : 2;  // heads a warp keeps results of
+constexpr int kAttentionOwn = AMK_TENSOR_CORES ? 8 : 2;  // scores of own rows
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded head and 4
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 2304 : 1536;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
