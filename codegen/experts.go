@@ -33,12 +33,28 @@ func (b *builder) checkExperts(s *ir.Stage, k *kernel.Stage, f format.Format, wa
 }
 
 // chosen holds what a stage takes of a choice, of the experts or of their weights, to what the router of its SM has
-// left last: the kernel has one place for it.
+// left last: the kernel has one place for it. The producer of an SM waits for a choice by the number of its layer, in a
+// loop that of the iteration: the next router has a larger one, and what takes the choice the same.
 func (h *waitOrder) chosen(s *ir.Stage, kind *kernel.Body, at site, index int) error {
 	var k kernel.Stage
 	kind.Read(&k, s.Ops)
 	if kind != kernel.Route && k.Ids == "" && k.Shares == "" {
 		return nil
+	}
+	layer := index
+	if at.loop == nil {
+		layer, _ = s.Layer.At(0)
+	}
+	switch {
+	case kind == kernel.Route && (layer < h.routed || layer >= h.b.p.Model.Layers):
+		return diag.Errorf(codeStructure, "stage "+s.Name, "chooses in iteration %d, of %d layers, after a router of "+
+			"iteration %d; want one router in an iteration, or in a layer, in their order", layer,
+			h.b.p.Model.Layers, h.routed-1)
+	case kind == kernel.Route:
+		h.routed = layer + 1
+	case layer != h.routed-1:
+		return diag.Errorf(codeStructure, "stage "+s.Name, "takes in iteration %d what a router has chosen in "+
+			"iteration %d; want the same: the producer of an SM waits for a choice by its number", layer, h.routed-1)
 	}
 	for _, of := range []struct {
 		name  string

@@ -80,12 +80,9 @@ func (b *builder) checkProducts() error {
 			return diag.Errorf(codeLimit, "stage "+s.IR.Name, "%d grains over %d SMs; their product must be below %d",
 				grains, d.SMs, math.MaxUint32)
 		}
-		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
-			columns := b.rangeExtent(g.In[1].Dims[1])
-			if most := math.MaxInt32/32 - 32; columns > most {
-				return diag.Errorf(codeLimit, "stage "+s.IR.Name,
-					"%d columns; at most %d are supported, for a tile of 8 rows", columns, most)
-			}
+		if columns, most := b.columnsOf(s.IR), math.MaxInt32/32-32; columns > most {
+			return diag.Errorf(codeLimit, "stage "+s.IR.Name,
+				"%d columns; at most %d are supported, for a tile of 8 rows", columns, most)
 		}
 	}
 	return nil

@@ -45,10 +45,15 @@ func named(p *ir.Program, name string) *ir.Stage {
 	return found
 }
 
+func bufferNamed(p *ir.Program, name string) *ir.Buffer {
+	return &p.Buffers[slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == name })]
+}
+
 func setKnob(p *ir.Program, group, name string, value int) { p.Config.Tiling[group][name] = value }
 
 func TestRefusals(t *testing.T) {
 	const pycoder, split = "pycoder-5m_h200_bf16", "llama-gqa_t4_fp16_split"
+	const experts = "mixtral-window_h200_bf16"
 	for name, c := range map[string]struct {
 		program, code, want string
 		edit                func(p *ir.Program)
@@ -206,6 +211,31 @@ func TestRefusals(t *testing.T) {
 		}},
 		"stock without bulk copies": {split, "AMK4005", "which alone are counted",
 			func(p *ir.Program) { setKnob(p, "ring", "stock", 1) }},
+		"two routers in an iteration": {experts, "AMK4003", "chooses in iteration 0, of 3 layers, after a router of " +
+			"iteration 0; want one router in an iteration", func(p *ir.Program) {
+			loop := loopOf(p, 0)
+			route := slices.IndexFunc(loop.Body, func(s *ir.Stage) bool { return s.Name == "L{i}.route" })
+			again := *loop.Body[route]
+			again.Name, again.Role = "L{i}.again", "again"
+			loop.Body = slices.Insert(loop.Body, route+1, &again)
+		}},
+		"a choice of the iteration before": {experts, "AMK4003", "takes in iteration 1 what a router has chosen in " +
+			"iteration 0; want the same", func(p *ir.Program) {
+			loopOf(p, 0).Kinds = []int{1, 2, 1}
+			named(p, "L{i}.route").Kind = 1
+		}},
+		"more routers than layers": {experts, "AMK4003", "chooses in iteration 2, of 2 layers, after a router of " +
+			"iteration 1", func(p *ir.Program) { p.Model.Layers = 2 }},
+		"a choice of another layer": {experts, "AMK4003", "takes L01.route.ids, and the router before it has left " +
+			"L00.route.ids; want that, for an SM keeps the last choice alone", func(p *ir.Program) {
+			for _, op := range named(p, "L{i}.experts_up").Ops {
+				if op.Code == ir.SELECTED {
+					op.In[2].Buf = "L{i+1}.route.ids"
+				}
+			}
+		}},
+		"a choice that all SMs share": {experts, "AMK4003", "has L{i}.route.ids for what a router chooses; want one " +
+			"row of I32 in SMEM for each SM", func(p *ir.Program) { bufferNamed(p, "L{i}.route.ids").Space = ir.HBM }},
 		"a small block": {split, "AMK4005", "and 3120 for the rest; want a larger smem_bytes_per_block",
 			func(p *ir.Program) { p.Config.SMemBytesPerBlock = 12000 }},
 		"no room for large chunks": {split, "AMK4005",

@@ -25,6 +25,7 @@ type waitOrder struct {
 	due     *ir.Stage         // has a norm that the next reader of the residual adds
 	ids     string            // of the experts that were chosen last
 	shares  string            // and of their weights
+	routed  int               // layers up to that of the last router
 	hidden  int               // stages that keep the last hidden state, so far
 	ended   int               // stages that end the step, so far
 	b       *builder
