@@ -55,7 +55,7 @@ func (b *builder) promptTokens() int {
 		need := promptResultBytes + promptStages*b.promptShape(p).stageBytes()
 		if b.wide(p) {
 			need = promptSlots * promptSlotBytes
-			if b.turnSlots(p) > promptSlots {
+			if _, quantised := p.Matrix.(format.Quantised); !quantised && b.chainSlots(p) > promptSlots {
 				return 0
 			}
 		}
@@ -90,8 +90,9 @@ func (b *builder) wide(p promptProduct) bool {
 		!scales.Steps
 }
 
-// turnSlots is how many slots of the ring hold what wgmma multiplies in a turn: a chain of two quarters, or two of one.
-func (b *builder) turnSlots(p promptProduct) int {
+// chainSlots is how many slots of the ring hold what wgmma multiplies at once of elements as they are: a chain of two
+// quarters, or two of one.
+func (b *builder) chainSlots(p promptProduct) int {
 	const slotQuarters = 4
 	return (p.SlabQuads()*p.Chains + slotQuarters - 1) / slotQuarters * (2 / p.Chains)
 }

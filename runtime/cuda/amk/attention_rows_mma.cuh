@@ -118,8 +118,8 @@ __device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, 
   const auto pair_mask = [rows](int row) {
     return (row < rows ? kElement : 0u) | (row + 1 < rows ? kElement << kBits : 0u);
   };
-  // A lane has two elements in each place: of keys two dims of rows `key` and key + 8, by turns; of
-  // values two rows from `value` on, of two dims, and then two from value + 8 on.
+  // A lane has two elements in each place: of keys two dims of row `key`, of key + 8, and the next
+  // two of both; of values two rows from `value` on, of two dims, and then two from value + 8 on.
   const int key = lane >> 2, value = (lane & 3) * 2;
   constexpr int kFragments = 2 * HeadGroup<H>::kFragments;
   const u32 low_keys = mask(key), high_keys = mask(key + 8);

@@ -71,7 +71,7 @@ struct Tally {
 struct Rounds {
   u32 joined;  // SMs that have ended a round, summed over all rounds
   u32 reserved[15];
-  Tally of[3][kMaxTokens];  // rounds take turns
+  Tally of[3][kMaxTokens];  // a round has every third
 };
 static_assert(sizeof(Rounds) == 64 + 3 * 8 * 3088, "the launcher makes room for it");
 

@@ -82,7 +82,7 @@ struct Prompt : Recorder<false> {
   u32 joined = 0;  // joins so far
   int matrix = 0;  // read next
 #if AMK_WGMMA
-  SlotTurn turn;
+  NextSlot next;  // of the ring
   u32 products = 0;  // that copies have begun
 #endif
   u32 norms = 0;

@@ -33,7 +33,7 @@ template <class S, class Reader, class Finish>
 __device__ __forceinline__ void wide_gemv(Prompt& c, const Reader& in, Finish&& finish) {
   prepare<S>(c, in);
   ++c.products;
-  c.turn.begin();
+  c.next.begin();
   if (c.tid == 0) store_shared_release(&c.shared.started, c.products);
   const PromptTiles<S> tiles(c.tokens);
 #pragma unroll 1

@@ -16,7 +16,7 @@ constexpr int kPromptSlotBytes = 4 * kSlotOperand;  // of both groups, and of 12
 
 // The next of kSlots slots, and the parities of the phases of all. A product begins with the first
 // slot: the ring is empty then.
-struct SlotTurn {
+struct NextSlot {
   u32 slot = 0, phases = 0;
 
   __device__ __forceinline__ u32 phase() const { return phases >> slot & 1; }
@@ -102,7 +102,7 @@ struct PromptCopies {
   u32 warp;  // of those that copy
   bool logits;
   u32 products = 0;
-  SlotTurn next;
+  NextSlot next;
   // Of the spin of a wait.
   u32 stage = 0;
   int layer = 0, step = 0;

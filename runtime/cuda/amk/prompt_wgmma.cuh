@@ -27,17 +27,17 @@ __device__ __forceinline__ void add(float (&to)[kSums], const float (&d)[kSums])
   for (int i = 0; i < kSums; ++i) to[i] += d[i];
 }
 
-// The two groups take turns to multiply a chain: one adds up what it has while the other
-// multiplies. A turn ends when half of the chain is done.
-__device__ __forceinline__ void take_turn(const Prompt& c) {
+// The two groups alternate: while one multiplies a chain, the other adds up what it has. A group
+// lets the other one begin when half of its chain is done.
+__device__ __forceinline__ void await_other_group(const Prompt& c) {
   named_barrier_sync<kConsumers>(2 + c.warp / 4);
 }
-__device__ __forceinline__ void give_turn(const Prompt& c) {
+__device__ __forceinline__ void signal_other_group(const Prompt& c) {
   named_barrier_arrive<kConsumers>(3 - c.warp / 4);
 }
-// Called once by each group: the first has the first turn.
-__device__ __forceinline__ void begin_turns(const Prompt& c) {
-  if (c.warp / 4 == 1) give_turn(c);
+// Called once by each group, before its first chain: the first group begins.
+__device__ __forceinline__ void begin_alternating(const Prompt& c) {
+  if (c.warp / 4 == 1) signal_other_group(c);
 }
 
 template <class S>
@@ -48,22 +48,22 @@ struct WideProduct {
   static constexpr int kQuarters = Shape::kOfChain, kTail = Shape::kTail;
   static constexpr int kFull = Shape::kSlabs - (kTail > 0 ? 1 : 0);  // slabs with all quads
 
-  // Chains over n quads each, in one turn. Each begins with a slot. No branch may come between two
-  // of their products: ptxas would wait for the first.
+  // Chains over n quads each, one after another. Each begins with a slot. No branch may come
+  // between two of their products: ptxas would wait for the first.
   template <int kQuads, int kCount>
   __device__ static __forceinline__ void chains(Prompt& c, Sums (&d)[kCount]) {
     constexpr int kOfChain = ceil_div(kQuads, Shape::kQuads), kSlots = kCount * kOfChain;
     constexpr int kLength = kQuads * kQuarters, kProducts = kCount * kLength;
-    static_assert(kSlots <= kPromptSlots, "what is multiplied in a turn fits in the ring");
+    static_assert(kSlots <= kPromptSlots, "what is multiplied at once fits in the ring");
     u32 slots[kSlots];
 #pragma unroll
     for (int i = 0; i < kSlots; ++i) {
-      while (!barrier_try_wait(&c.shared.full[c.turn.slot], c.turn.phase(), kCopyWarps)) {
+      while (!barrier_try_wait(&c.shared.full[c.next.slot], c.next.phase(), kCopyWarps)) {
       }
-      slots[i] = c.turn.slot;
-      c.turn.advance();
+      slots[i] = c.next.slot;
+      c.next.advance();
     }
-    take_turn(c);
+    await_other_group(c);
     wgmma_begin();
 #pragma unroll
     for (int i = 0; i < kProducts; ++i) {
@@ -79,7 +79,7 @@ struct WideProduct {
     }
     wgmma_commit();
     if constexpr (kProducts > 1) wgmma_wait<1>();
-    give_turn(c);
+    signal_other_group(c);
     wgmma_wait<0>();
 #pragma unroll
     for (int i = 0; i < kCount; ++i) pin(d[i]);

@@ -168,9 +168,9 @@ struct QuadProduct {
 #pragma unroll 1
       for (int sub = 0; sub < Slots::kSubs; ++sub) {
         if (Slots::quad_of(member, sub) == Slots::kQuads) continue;
-        while (!barrier_try_wait(&c.shared.full[c.turn.slot], c.turn.phase(), kCopyWarps)) {
+        while (!barrier_try_wait(&c.shared.full[c.next.slot], c.next.phase(), kCopyWarps)) {
         }
-        const u8* slot = Slots::slot(c.turn.slot);
+        const u8* slot = Slots::slot(c.next.slot);
         const u8* tiles = slot + Operand::kBytes + c.warp * 2 * Slots::kTileStride;
         each<kQuarters / kTogether>([&](auto number) {
           constexpr int kQuarter = number * kTogether;
@@ -180,8 +180,8 @@ struct QuadProduct {
         });
         fence_proxy_async_shared();
         warp_sync();
-        if (c.lane == 0) barrier_arrive(&c.shared.empty[c.turn.slot], 1);
-        c.turn.template advance<Slots::kSlots>();
+        if (c.lane == 0) barrier_arrive(&c.shared.empty[c.next.slot], 1);
+        c.next.template advance<Slots::kSlots>();
       }
       const auto sum = [&](int k) {
         return (of_quarter[0][k] + of_quarter[1][k]) + (of_quarter[2][k] + of_quarter[3][k]);

@@ -59,7 +59,7 @@ constexpr int kSummed<S, decltype(void(S::kSummed))> = S::kSummed;
 template <class S>
 constexpr int kTilesAtOnce = kTilesPerFlush / kSummed<S>;
 
-// [vocab] uses of an id in the output; 0: only in the prompt; -1: neither
+// The part that tiles from `first` on belong to, and the number of the first of them in that part.
 template <class S>
 __device__ __forceinline__ int part_of(int first) {
   return kSplitK<S> > 1 ? first / (S::kRows / kSplitK<S> / kTileRows) : 0;

@@ -66,7 +66,7 @@ __device__ __forceinline__ void read_prompt(const Launch& launch) {
   }
   raise_registers<240>();
   Prompt c(launch);
-  begin_turns(c);
+  begin_alternating(c);
   consume(c);
 }
 
