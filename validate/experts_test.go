@@ -54,7 +54,7 @@ func selecting(v *ir.Variant, name string) *ir.Op {
 // The producer of an SM waits for a choice before it streams what is selected, and streams in the order of the stages.
 // A choice that needs what comes after that in the ring of any SM is refused, in whatever way it does.
 func TestNothingOfAChoiceComesAfterIt(t *testing.T) {
-	behind := func(moved ...string) func(p *ir.Program) {
+	after := func(moved ...string) func(p *ir.Program) {
 		return func(p *ir.Program) {
 			for _, n := range p.Variants[0].Body {
 				loop, is := n.(*ir.Loop)
@@ -74,10 +74,10 @@ func TestNothingOfAChoiceComesAfterIt(t *testing.T) {
 		}
 	}
 	for name, edit := range map[string]func(p *ir.Program){
-		"a choice after what it selects":              behind("L{i}.route"),
-		"scores and choice after what they select":    behind("L{i}.route", "L{i}.router"),
-		"scores after the choice and what it selects": behind("L{i}.router"),
-		"the branch before it after what is selected": behind("L{i}.o"),
+		"a choice after what it selects":              after("L{i}.route"),
+		"scores and choice after what they select":    after("L{i}.route", "L{i}.router"),
+		"scores after the choice and what it selects": after("L{i}.router"),
+		"the branch before it after what is selected": after("L{i}.o"),
 		"a choice of the layer before in its own place": func(p *ir.Program) {
 			op := selecting(&p.Variants[0], "L{i}.experts_up")
 			op.In = slices.Clone(op.In)
