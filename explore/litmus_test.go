@@ -38,6 +38,7 @@ var litmusPrograms = map[string]litmusProgram{
 	"barrier":     {"barrier.cc", nil},
 	"rounds":      {"rounds.cc", nil},
 	"prompt":      {"prompt.cc", nil},
+	"prompt-ring": {"prompt_ring.cc", nil},
 	"ending":      {"ending.cc", nil},
 }
 
@@ -62,7 +63,7 @@ func TestLitmus(t *testing.T) {
 				t.Parallel()
 				out, err := exec.Command(filepath.Join(dir, name), args...).CombinedOutput()
 				require.NoError(t, err, "%s", out)
-				require.Regexp(t, `(?m)^[a-z]+: [1-9][0-9]* tests, 0 failed$`, string(out))
+				require.Regexp(t, `(?m)^[a-z-]+: [1-9][0-9]* tests, 0 failed$`, string(out))
 				require.NotContains(t, string(out), "FAIL")
 				require.Contains(t, string(document), "`"+name+"`", "the document names each program")
 				t.Logf("%s", out)
