@@ -39,7 +39,16 @@ var axes = []axis{
 		return "after branches"
 	}},
 	{"means", func(e *emitted) string { return e.choose(`LAYERNORM\(`, "taken off", "kept") }},
-	{"branches", func(e *emitted) string { return e.chooseIn(e.schedule, `kHolds = true`, "parallel", "in turn") }},
+	{"branches", func(e *emitted) string { // parallel ones read one vector
+		by := map[string]string{}
+		for _, m := range reader.FindAllStringSubmatch(e.program, -1) {
+			if by[m[2]] != "" && by[m[2]] != m[1] {
+				return "parallel"
+			}
+			by[m[2]] = m[1]
+		}
+		return "in turn"
+	}},
 	{"windows", func(e *emitted) string { return e.chooseIn(e.schedule, `kWindowRows = [1-9]`, "some", "none") }},
 	{"norms of heads", func(e *emitted) string {
 		if strings.Contains(e.schedule, "kWholeNorm = true") {
@@ -49,7 +58,8 @@ var axes = []axis{
 	}},
 	{"biases", func(e *emitted) string { return e.choose(`\.qkv\.bias`, "some", "none") }},
 	{"caps", func(e *emitted) string { return e.chooseIn(e.schedule, `kScoreCap = 0x1`, "some", "none") }},
-	{"gates", func(e *emitted) string { return e.choose(`\.gate_up\.weight`, "some", "none") }},
+	{"experts", func(e *emitted) string { return e.choose(`\.experts_up\.weight`, "some", "none") }},
+	{"gates", func(e *emitted) string { return e.choose(`\.(gate_up|experts_up)\.weight`, "some", "none") }},
 
 	{"arch", func(e *emitted) string { return strings.TrimSuffix(e.facts.Target.Arch, "a") }},
 	{"dtype", func(e *emitted) string { return dtypeNames[e.facts.Model.DType] }},
@@ -112,10 +122,11 @@ var axes = []axis{
 }
 
 // ofModel is how many axes come before those of columns.
-const ofModel = 8
+const ofModel = 9
 
 var (
 	dtypeNames = map[string]string{"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
+	reader     = regexp.MustCompile(`(?m)^stage L\{i\}\.(qkv|gate_up|up) .*\n  wait (\S+)`)
 	matrix     = regexp.MustCompile(`\.qkv\.weight[^\n]* WEIGHT (\w+) \[[0-9,]*\] HBM (\S+)`)
 )
 

@@ -5,6 +5,8 @@ const (
 	noModel       = "no model of testdata/models/zoo has both"
 	noTensorCores = "the kernel for prompts multiplies 16-bit elements on tensor cores, by mma.m16n8k16"
 	noBarrier     = "there is no kernel for prompts with barriers between layers, which others are measured against"
+	noExperts     = "no model of testdata/models/zoo that the kernel runs has both"
+	experts       = "the kernel has experts in 16 and in 32 bits, and for one token"
 	oneVariant    = "each sequence of a pass may be at any position, so that a build has one variant (AMK5103)"
 )
 
@@ -21,14 +23,36 @@ var impossible = map[pair]string{
 	{"norms", "before branches", "caps", "some"}:                       noModel,
 	{"norms", "after branches", "gates", "none"}:                       noModel,
 	{"norms", "before and after branches", "gates", "none"}:            noModel,
+	{"means", "kept", "branches", "parallel"}:                          noModel,
 	{"means", "taken off", "norms of heads", "of all"}:                 noModel,
 	{"means", "taken off", "caps", "some"}:                             noModel,
+	{"branches", "parallel", "norms of heads", "of all"}:               noModel,
 	{"branches", "parallel", "caps", "some"}:                           noModel,
 	{"windows", "none", "caps", "some"}:                                noModel,
+	{"windows", "some", "gates", "none"}:                               noModel,
 	{"norms of heads", "of all", "caps", "some"}:                       noModel,
 	{"norms of heads", "of each", "caps", "some"}:                      noModel,
+	{"norms of heads", "of all", "gates", "none"}:                      noModel,
 	{"biases", "some", "caps", "some"}:                                 noModel,
 	{"caps", "some", "gates", "none"}:                                  noModel,
+
+	{"norms", "after branches", "experts", "some"}:            noExperts,
+	{"norms", "before and after branches", "experts", "some"}: noExperts,
+	{"means", "taken off", "experts", "some"}:                 noExperts,
+	{"branches", "parallel", "experts", "some"}:               noExperts,
+	{"norms of heads", "of each", "experts", "some"}:          noExperts,
+	{"biases", "some", "experts", "some"}:                     noExperts,
+	{"caps", "some", "experts", "some"}:                       noExperts,
+	{"experts", "some", "gates", "none"}:                      noExperts,
+	{"experts", "some", "weights", "fp8"}:                     experts,
+	{"experts", "some", "weights", "int4"}:                    experts,
+	{"experts", "some", "weights", "int4 with zeros"}:         experts,
+	{"experts", "some", "weights", "int8"}:                    experts,
+	{"experts", "some", "rows", "4"}:                          experts,
+	{"experts", "some", "rows", "8"}:                          experts,
+	{"experts", "some", "sequences", "2x2"}:                   experts,
+	{"experts", "some", "sequences", "4"}:                     experts,
+	{"experts", "some", "prompt", "yes"}:                      experts,
 
 	{"arch", "sm_75", "prompt", "yes"}:  noTensorCores,
 	{"dtype", "fp32", "prompt", "yes"}:  noTensorCores,
