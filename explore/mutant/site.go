@@ -90,7 +90,7 @@ func (f *file) isAt(at int, text string) bool {
 }
 
 func (f *file) joins(at int) bool {
-	if f.isAt(at, "template") { // c.turn.template advance<kSlots>()
+	if f.isAt(at, "template") { // c.next.template advance<kSlots>()
 		at--
 	}
 	return f.isAt(at, ".") || f.isAt(at, "->") || f.isAt(at, "::")

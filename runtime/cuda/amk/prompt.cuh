@@ -136,9 +136,9 @@ struct Prompt : Recorder<false> {
 constexpr int kPromptRing = int(kPromptSharedBytes) - kPromptScratchBytes;
 
 // All blocks of the pass have arrived, and each sees what the others have written before, and so do
-// copies that are begun after it. A block
-// whose wait is cancelled continues: it computes garbage, which the host discards. A pass that
-// makes progress runs to its end after a cancellation: only a wait that expires aborts it.
+// copies that are begun after it. A block whose wait is cancelled continues: it computes garbage,
+// which the host discards. A pass that makes progress runs to its end after a cancellation: only a
+// wait that expires aborts it.
 __device__ __forceinline__ void join(Prompt& c) {
 #if AMK_WGMMA
   fence_proxy_async();
