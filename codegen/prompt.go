@@ -55,9 +55,6 @@ func (b *builder) promptTokens() int {
 		need := promptResultBytes + promptStages*b.promptShape(p).stageBytes()
 		if b.wide(p) {
 			need = promptSlots * promptSlotBytes
-			if _, quantised := p.Matrix.(format.Quantised); !quantised && b.chainSlots(p) > promptSlots {
-				return 0
-			}
 		}
 		if p.Columns%4 != 0 || shared-promptScratch < need {
 			return 0
@@ -88,13 +85,6 @@ func (b *builder) wide(p promptProduct) bool {
 	scales := q.Scales()
 	return slices.Contains([]string{"I4", "I8", "F8E4M3"}, q.DType()) && !format.InHalves(q) && !scales.Mins &&
 		!scales.Steps
-}
-
-// chainSlots is how many slots of the ring hold what wgmma multiplies at once of elements as they are: a chain of two
-// quarters, or two of one.
-func (b *builder) chainSlots(p promptProduct) int {
-	const slotQuarters = 4
-	return (p.SlabQuads()*p.Chains + slotQuarters - 1) / slotQuarters * (2 / p.Chains)
 }
 
 // promptMatrices is how many matrices a step may read (kMostMatrices).

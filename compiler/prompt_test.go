@@ -1,6 +1,8 @@
 package compiler
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"amkc/codegen"
 	"amkc/ir"
 	"amkc/knobs"
+	"amkc/passes"
 )
 
 // Which builds have a kernel for prompts, and of how many tokens: the facts, the files and the Makefile say the same.
@@ -79,6 +82,25 @@ func TestWhichBuildsReadPrompts(t *testing.T) {
 			require.Equal(t, paged(bytes+4*c.want)+vectors, f.Bytes()-plain.Bytes())
 		})
 	}
+}
+
+// A chunk of a quantised matrix may have many quads of a warp. Only chains of elements as they are have to fit the ring
+// of a prompt's products, and no ring of a step has room for chunks of which they would not.
+func TestPromptsOfLargeChunks(t *testing.T) {
+	config := ir.ScheduleConfig{Tiling: map[string]map[string]int{"ring": {"chunk_bytes": 57 * 256},
+		"warps": {"qkv": 2, "o": 2, "gate_up": 2, "down": 2, "lm_head": 2}}}
+	formats, err := passes.ParseWeightFormats("int4")
+	require.NoError(t, err)
+	model := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{"model_type": "llama",
+		"hidden_size": 256, "intermediate_size": 3328, "num_hidden_layers": 1, "num_attention_heads": 4,
+		"vocab_size": 96, "max_position_embeddings": 96, "torch_dtype": "bfloat16"}`), 0o600))
+	l, err := RunPasses(Options{Model: model, Target: ir.FindTarget("h200"), Config: config, Formats: formats,
+		ConfigOnly: true})
+	require.NoError(t, err)
+	facts, err := codegen.Facts(l.Program)
+	require.NoError(t, err)
+	require.Positive(t, facts.Prompt, "13 quads of a warp")
 }
 
 // withoutPrompts is a configuration that leaves the kernel for prompts out.

@@ -7,7 +7,7 @@
 
 namespace amk {
 
-// The slots of a stage. Behind them are the sums of a tile.
+// The slots of a stage. After them are the sums of a tile.
 template <class S>
 struct QuadSlots : RowShape<S> {
   using Shape = PromptShape<S>;

@@ -20,9 +20,9 @@ struct Site {
   Waiter waiter;
 
   template <class C>
-  __device__ __forceinline__ Site(C& c, int first, int behind)
+  __device__ __forceinline__ Site(C& c, int first, int end)
       : launch(c.launch), shared(c.shared), sm(c.sm), step(c.step), position(c.position),
-        begin(first), end(behind), waiter{c.stage, c.layer, c.step} {}
+        begin(first), end(end), waiter{c.stage, c.layer, c.step} {}
 
   __device__ __forceinline__ const float* logits(int token) const {
     return launch.logits + (size_t(step) * launch.logit_stride + token) * kVocab;
