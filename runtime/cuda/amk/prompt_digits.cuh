@@ -12,12 +12,14 @@ constexpr int kTokenTile = 64;  // tokens that a block multiplies at once
 constexpr int kPartSubs = 4;
 
 // What the tokens of a tile have of a quarter of a quad. Integers: digits, as operands of two
-// groups of four tokens side by side, and then for each token a scale and the sum of the digits.
+// groups of four tokens side by side, and then for each token a scale and the sum of the digits, or
+// where halves of a quarter are groups, those of the second half after those of the first.
 template <class W>
 struct QuarterFormat {
   static constexpr bool kNibbles = W::kBits == 4;
+  static constexpr int kSums = W::kHalves ? 2 : 1;
   static constexpr int kDigits = kTokenTile * 32 * 2;
-  static constexpr int kBytes = kDigits + kTokenTile * 8;
+  static constexpr int kBytes = kDigits + kSums * kTokenTile * 8;
 
   // Stores four columns of a token, at the quarter that the lane has them of. A warp calls it.
   __device__ static __forceinline__ void store(u8* at, int token, uint2 x, int lane) {
@@ -39,13 +41,15 @@ struct QuarterFormat {
     constexpr int kOnes = 0x01010101;
     int sum = dot4(int(high), kOnes, 0) * 256 + dot4(int(low), kOnes, 0);
 #pragma unroll
-    for (int offset = 4; offset; offset >>= 1) sum += shuffle_xor(sum, offset);
+    for (int offset = 4 / kSums; offset; offset >>= 1) sum += shuffle_xor(sum, offset);
     // High nibbles are multiplied where they are: 16 times themselves.
-    const bool shifted = kNibbles && lane >= 16;
+    const int half = W::kHalves ? lane / 4 % 2 : 0;
+    const bool shifted = kNibbles && (W::kHalves ? half == 1 : lane >= 16);
     const float scale = largest * (shifted ? 0x1p-4f / kLargestDigits : 1.0f / kLargestDigits);
-    sum *= (shifted ? 16 : 1) * (W::kZeros ? 1 : 8);
-    if (lane % 8 == 0)
-      *reinterpret_cast<uint2*>(at + kDigits + token * 8) =
+    sum *= (shifted ? 16 : 1) * W::kFactor;
+    if constexpr (W::kMins) sum = int(bits_of(float(sum) * scale));
+    if (lane % (8 / kSums) == 0)
+      *reinterpret_cast<uint2*>(at + kDigits + (half * kTokenTile + token) * 8) =
           make_uint2(bits_of(scale), u32(sum));
   }
 };

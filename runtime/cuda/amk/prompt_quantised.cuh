@@ -7,37 +7,57 @@
 
 namespace amk {
 
-// The weights of a warp in a part: of each quad a quarter of 8 rows, and of 8 more, with the scales
-// and zero points of the lane's rows.
+// What a lane has of a quarter of a quad: two words of elements of a row, with the scale of the
+// quarter, or those of its halves.
+template <class W>
+struct StoredQuarter {
+  uint2 of = {};
+  typename W::Above above = {};
+  typename W::Numbers numbers[W::kHalves ? 2 : 1];
+
+  __device__ __forceinline__ void load(const u8* block, int quarter, int lane) {
+    const ReadConstant read;
+    if constexpr (W::kHalves) {
+      const auto* words = reinterpret_cast<const u32*>(block + lane * 16) + quarter;
+      of.x = read(words);
+      if constexpr (W::kBits == 8) of.y = read(words + 128);
+    } else {
+      of = load_constant_8(block + (W::kBits == 8 ? quarter / 2 * 512 : 0) + lane * 16 +
+                           quarter % 2 * 8);
+    }
+    if constexpr (W::kHasAbove)
+      above = read(reinterpret_cast<const typename W::Above*>(block + W::kAbove) + lane);
+    const int group = lane / 4 * W::kGroups + quarter * W::kGroups / 4;
+#pragma unroll
+    for (int k = 0; k < (W::kHalves ? 2 : 1); ++k)
+      numbers[k] = W::numbers(block, lane / 4, group + k, read);
+  }
+
+  // The operand of half of its columns.
+  __device__ __forceinline__ u32 elements(int quarter, int half) const {
+    const int column = quarter * 32 + half * 16;
+    const u32 stored = half && !(W::kHalves && W::kUnsigned) ? of.y : of.x;
+    return W::elements(stored, above, W::second(column), W::word(column));
+  }
+};
+
+// The weights of a warp in a part: of each quad a quarter of 8 rows, and of 8 more.
 template <class S>
 struct PartWeights {
   using Shape = PromptShape<S>;
-  using W = typename Shape::W;
-  using Bits = typename W::Scale::Bits;
-  uint2 of[kPartSubs][2];
-  Bits scale[kPartSubs][2];
-  int zero[W::kZeros ? kPartSubs : 1][2];
+  using Quarter = StoredQuarter<typename Shape::W>;
+  Quarter of[kPartSubs][2];
 
   __device__ __forceinline__ void load(const u8* tile, int stride, const bool (&there)[2],
                                        int member, int quarter, int part, int lane) {
-    const int group = lane / 4 * W::kGroups + quarter * W::kGroups / 4;
 #pragma unroll
     for (int i = 0; i < kPartSubs; ++i) {
       const int quad = Shape::quad_of(member, part * kPartSubs + i);
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
-        of[i][t] = make_uint2(0, 0);
-        scale[i][t] = 0;
-        if constexpr (W::kZeros) zero[i][t] = 0;
+        of[i][t] = {};
         if (quad == Shape::kQuads || !there[t]) continue;
-        const u8* block = tile + t * stride + quad * W::kQuadBytes;
-        of[i][t] = load_constant_8(block + (W::kBits == 8 ? quarter / 2 * 512 : 0) + lane * 16 +
-                                   quarter % 2 * 8);
-        scale[i][t] = load_constant(reinterpret_cast<const Bits*>(block + W::kScales) + group);
-        if constexpr (W::kZeros) {
-          const auto* zeros = reinterpret_cast<const signed char*>(block + W::kZeroPoints);
-          zero[i][t] = load_constant(zeros + group);
-        }
+        of[i][t].load(tile + t * stride + quad * Shape::W::kQuadBytes, quarter, lane);
       }
     }
   }
@@ -46,36 +66,53 @@ struct PartWeights {
 // Adds the products of a quarter of a quad to the sums of a quarter.
 template <class W>
 struct QuarterProduct {
-  static constexpr bool kNibbles = W::kBits == 4, kOffset = kNibbles || W::kZeros;
+  static constexpr bool kOffset = W::kUnsigned || W::kZeros;
+  static constexpr int kSums = W::kHalves ? 2 : 1;
 
   // 16 rows by four tokens: a lane has rows lane / 4 and the one 8 further of token lane % 4.
   __device__ static __forceinline__ int token(int n, int lane) { return n / 2 * 4 + lane % 4; }
   __device__ static __forceinline__ int row(int n, int lane) { return lane / 4 + n % 2 * 8; }
 
-  template <class Bits>
-  __device__ static __forceinline__ void add(PromptSums& sums, const uint2 (&w)[2],
-                                             const Bits (&scale)[2], const int (&zero)[2],
+  __device__ static __forceinline__ void add(PromptSums& sums, const StoredQuarter<W> (&w)[2],
                                              const u8* operand, int quarter, int lane) {
-    const u32 mask = !kNibbles ? ~0u : quarter < 2 ? 0x0f0f0f0fu : 0xf0f0f0f0u;
-    const u32 a0 = w[0].x & mask, a1 = w[1].x & mask, a2 = w[0].y & mask, a3 = w[1].y & mask;
-    const float by[2] = {W::Scale::to_float(scale[0]), W::Scale::to_float(scale[1])};
+    const u32 a0 = w[0].elements(quarter, 0), a1 = w[1].elements(quarter, 0);
+    const u32 a2 = w[0].elements(quarter, 1), a3 = w[1].elements(quarter, 1);
+    float by[2][kSums], least[2][kSums];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int k = 0; k < kSums; ++k) {
+        by[r][k] = w[r].numbers[k].scale();
+        if constexpr (W::kMins) least[r][k] = w[r].numbers[k].min();
+      }
+    }
 #pragma unroll
     for (int i = 0; i < kTokenTile / 8; ++i) {
       const uint4 x = *reinterpret_cast<const uint4*>(operand + i * 512 + lane * 16);
 #pragma unroll
       for (int k = 0; k < 2; ++k) {
-        int d[4] = {};
         const uint2 digits = k == 0 ? make_uint2(x.x, x.y) : make_uint2(x.z, x.w);
-        mma_digits<!kNibbles>(d, a0, a1, a2, a3, digits);
         const int token = i * 8 + k * 4 + lane % 4;
-        const uint2 of_token = *reinterpret_cast<const uint2*>(
-            operand + QuarterFormat<W>::kDigits + token * 8);
 #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          int total = d[2 * r] * 256 + d[2 * r + 1];
-          if constexpr (kOffset) total -= W::kZeros ? zero[r] * int(of_token.y) : int(of_token.y);
-          float& sum = sums[(i * 2 + k) * 2 + r];
-          sum = fmaf(float(total), by[r] * float_of_bits(of_token.x), sum);
+        for (int h = 0; h < kSums; ++h) {
+          int d[4] = {};
+          const uint2 of = kSums == 1 ? digits
+                           : h == 0   ? make_uint2(digits.x, 0)
+                                      : make_uint2(0, digits.y);
+          mma_digits<!W::kUnsigned>(d, a0, a1, a2, a3, of);
+          const uint2 of_token = *reinterpret_cast<const uint2*>(
+              operand + QuarterFormat<W>::kDigits + (h * kTokenTile + token) * 8);
+#pragma unroll
+          for (int r = 0; r < 2; ++r) {
+            int total = d[2 * r] * 256 + d[2 * r + 1];
+            float& sum = sums[(i * 2 + k) * 2 + r];
+            if constexpr (W::kMins) {
+              sum += least[r][h] * float_of_bits(of_token.y);
+            } else if constexpr (kOffset) {
+              total -= (W::kZeros ? w[r].numbers[h].zero : 1) * int(of_token.y);
+            }
+            sum = fmaf(float(total), by[r][h] * float_of_bits(of_token.x), sum);
+          }
         }
       }
     }
@@ -91,16 +128,14 @@ struct QuarterProduct<Floats<Number, kGroup, Scale>> {
   }
   __device__ static __forceinline__ int row(int n, int lane) { return lane / 4 + n % 4 / 2 * 8; }
 
-  template <class Bits>
-  __device__ static __forceinline__ void add(PromptSums& sums, const uint2 (&w)[2],
-                                             const Bits (&scale)[2], const int (&)[2],
+  __device__ static __forceinline__ void add(PromptSums& sums, const StoredQuarter<W> (&w)[2],
                                              const u8* operand, int quarter, int lane) {
     const auto halves = [quarter](u32 word) {
       return Number::to_halves(W::of_quarter(word, quarter));
     };
-    const uint2 a0 = halves(w[0].x), b0 = halves(w[1].x);
-    const uint2 a1 = halves(w[0].y), b1 = halves(w[1].y);
-    const float by[2] = {Scale::to_float(scale[0]), Scale::to_float(scale[1])};
+    const uint2 a0 = halves(w[0].of.x), b0 = halves(w[1].of.x);
+    const uint2 a1 = halves(w[0].of.y), b1 = halves(w[1].of.y);
+    const float by[2] = {w[0].numbers[0].scale(), w[1].numbers[0].scale()};
 #pragma unroll
     for (int i = 0; i < kTokenTile / 8; ++i) {
       const uint4 x = *reinterpret_cast<const uint4*>(operand + i * 512 + lane * 16);
@@ -150,8 +185,7 @@ struct QuantisedProduct : QuarterProduct<Matrix<S>> {
 #pragma unroll
           for (int i = 0; i < kPartSubs; ++i) {
             if (Shape::quad_of(member, part * kPartSubs + i) == Shape::kQuads) continue;
-            Quarter::add(own, now.of[i], now.scale[i], now.zero[Matrix<S>::kZeros ? i : 0],
-                         stage + i * Format::kBytes, quarter, c.lane);
+            Quarter::add(own, now.of[i], stage + i * Format::kBytes, quarter, c.lane);
           }
         }
 #pragma unroll
