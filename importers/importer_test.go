@@ -257,6 +257,10 @@ func FuzzImportConfig(f *testing.F) {
 	f.Add(`{"model_type": "mistral", "rope_scaling": {"type": "dynamic", "factor": 2.5}, "sliding_window": null}`)
 	f.Add(`{"model_type": "phi3", "partial_rotary_factor": 0.5, "num_attention_heads": 384, "rope_scaling": {"type": ` +
 		`"su", "short_factor": [1, 2], "long_factor": [3, 4]}, "original_max_position_embeddings": 64}`)
+	for _, config := range []string{qwen3MoEConfig, glm4MoEConfig, dots1Config, ernie45MoEConfig, phiMoEConfig,
+		gptOSSConfig} {
+		f.Add(config)
+	}
 	f.Add(`{"model_type": "llama", "head_dim": 1e9, "rope_theta": 1e308, "num_hidden_layers": -0, "layer_types": [[]]}`)
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, config string) {

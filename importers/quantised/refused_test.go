@@ -53,12 +53,15 @@ func writeFiles(t testing.TB, config, weights []byte) string {
 	return dir
 }
 
-// container is a safetensors file of the tensors of module m.
+// container is a safetensors file of the tensors of module m: m.weight by weight, and m_blocks by _blocks.
 func container(t testing.TB, tensors map[string]stored) []byte {
 	header, data := map[string]any{}, []byte(nil)
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
-		s := tensors[name]
-		header["m."+name] = map[string]any{"dtype": s.dtype, "shape": s.shape,
+		s, full := tensors[name], "m."+name
+		if name[0] == '_' {
+			full = "m" + name
+		}
+		header[full] = map[string]any{"dtype": s.dtype, "shape": s.shape,
 			"data_offsets": []int{len(data), len(data) + len(s.data)}}
 		data = append(data, s.data...)
 	}
@@ -97,12 +100,16 @@ const (
 		"symmetric": false}}}}`
 	bytewise = `{"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"g": {"targets":
 		["Linear"], "weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}}}`
-	first  = `{"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": false}`
-	second = `{"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": true, "checkpoint_format": "gptq_v2"}`
-	gemm   = `{"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": true, "version": "gemm"}`
-	level  = `{"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": false, "version": "gemm"}`
-	blocks = `{"quant_method": "fp8", "weight_block_size": [128, 128]}`
+	first   = `{"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": false}`
+	second  = `{"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": true, "checkpoint_format": "gptq_v2"}`
+	gemm    = `{"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": true, "version": "gemm"}`
+	level   = `{"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": false, "version": "gemm"}`
+	blocks  = `{"quant_method": "fp8", "weight_block_size": [128, 128]}`
+	floats4 = `{"quant_method": "mxfp4"}`
 )
+
+// forms are all of them.
+var forms = []string{packed, uneven, bytewise, first, second, gemm, level, blocks, floats4}
 
 // sound are the tensors of a matrix of 8 rows and 64 columns in each form.
 func sound(form string) map[string]stored {
@@ -131,12 +138,16 @@ func sound(form string) map[string]stored {
 		return map[string]stored{"qweight": {i32, []int{64, 1}, words(middle...)}, "qzeros": {i32, []int{2, 1},
 			words(middle[:2]...)}, "scales": {checkpoint.F32, []int{2, 8}, floats(16, 1)}}
 	}
+	if form == floats4 {
+		return map[string]stored{"_blocks": {u8, []int{2, 4, 2, 16}, make([]byte, 256)},
+			"_scales": {u8, []int{2, 4, 2}, make([]byte, 16)}}
+	}
 	return map[string]stored{"weight": {e4m3, []int{8, 64}, make([]byte, 512)},
 		"weight_scale_inv": {checkpoint.F32, []int{1, 1}, floats(1, 1)}}
 }
 
 func TestSound(t *testing.T) {
-	for _, form := range []string{packed, uneven, bytewise, first, second, gemm, level, blocks} {
+	for _, form := range forms {
 		if d := readAll(t, write(t, form, sound(form))); d != nil {
 			require.NoError(t, d)
 		}
@@ -204,6 +215,14 @@ func TestDamaged(t *testing.T) {
 		{gemm, "qweight", stored{"U8", []int{64, 1}, make([]byte, 64)}, "AMK1122", "want I32 of two dimensions"},
 		{blocks, "weight_scale_inv", stored{}, "AMK1122", "weight_scale_inv is missing"},
 		{blocks, "weight_scale_inv", stored{checkpoint.F32, []int{2, 1}, floats(2, 1)}, "AMK1122", "want [1 1]"},
+		{floats4, "_scales", stored{}, "AMK1122", "m_scales is missing"},
+		{floats4, "_scales", stored{u8, []int{2, 4, 2}, slices.Repeat([]byte{255}, 16)}, "AMK1123", "group 0 is NaN"},
+		{floats4, "_scales", stored{u8, []int{8, 2}, make([]byte, 16)}, "AMK1122", "want U8 [2 4 2]"},
+		{floats4, "_scales", stored{i8, []int{2, 4, 2}, make([]byte, 16)}, "AMK1122", "want U8 [2 4 2]"},
+		{floats4, "_blocks", stored{u8, []int{2, 4, 32}, make([]byte, 256)}, "AMK1122", "of rows of groups of 16"},
+		{floats4, "_blocks", stored{u8, []int{16, 16}, make([]byte, 256)}, "AMK1122", "of rows of groups of 16"},
+		{floats4, "_blocks", stored{i8, []int{2, 4, 2, 16}, make([]byte, 256)}, "AMK1122", "want U8 of rows"},
+		{floats4, "_blocks", stored{u8, []int{0, 4, 1 << 40, 16}, nil}, "AMK1122", "want U8 [0 4 1099511627776]"},
 		{blocks, "weight_scale_inv", stored{"F8_E8M0", []int{1, 1}, []byte{127}}, "AMK1108", "F8_E8M0"},
 	} {
 		tensors := sound(c.form)
@@ -316,7 +335,7 @@ func TestModules(t *testing.T) {
 
 // Any config and any file are a matrix that can be read whole, or a diagnostic.
 func FuzzMatrix(f *testing.F) {
-	for _, form := range []string{packed, bytewise, first, second, gemm, blocks} {
+	for _, form := range forms {
 		f.Add([]byte(`{"quantization_config": `+form+`}`), container(f, sound(form)))
 	}
 	f.Fuzz(func(t *testing.T, config, weights []byte) {
@@ -332,7 +351,11 @@ func FuzzMatrix(f *testing.F) {
 			return
 		}
 		for _, tensor := range c.Tensors() {
-			m, d := scheme.Open(c, tensor.Name[:max(0, strings.LastIndexByte(tensor.Name, '.'))])
+			module, ofExperts := strings.CutSuffix(tensor.Name, "_blocks")
+			if !ofExperts {
+				module = tensor.Name[:max(0, strings.LastIndexByte(tensor.Name, '.'))]
+			}
+			m, d := scheme.Open(c, module)
 			if d != nil || m == nil {
 				requireSound(t, d)
 				continue
