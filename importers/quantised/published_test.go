@@ -66,6 +66,9 @@ func TestPublished(t *testing.T) {
 			["model.vision_tower", "model.multi_modal_projector", "lm_head"], "quant_method": "fp8",
 			"weight_block_size":
 			null}`, Element{Type: "F8E4M3", Group: 128, Scale: checkpoint.F32}, false, true},
+		"MiniMax FP8": {`{"activation_scheme": "dynamic", "fmt": "float8_e4m3fn", "ignored_layers": ["gate",
+			"e_score_correction_bias", "lm_head"], "quant_method": "fp8", "weight_block_size": [128, 128]}`,
+			Element{Type: "F8E4M3", Group: 128, Scale: checkpoint.F32}, false, true},
 		"llm-compressor W4A16": {`{"config_groups": {"group_0": {"input_activations": null, "output_activations":
 			null,
 			"targets": ["Linear"], "weights": {"actorder": "weight", "block_structure": null, "dynamic": false,

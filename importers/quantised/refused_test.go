@@ -268,6 +268,7 @@ func TestRefused(t *testing.T) {
 		{`{"quant_method": "awq", "version": "gemv"}`, "AMK1108", `"gemv"`},
 		{`{"quant_method": "awq", "bits": 8}`, "AMK1108", "accepted: 4"},
 		{`{"quant_method": "fp8", "fmt": "e5m2"}`, "AMK1108", `"e5m2"`},
+		{`{"quant_method": "fp8", "expert_dtype": "fp4"}`, "AMK1108", `expert_dtype: error: is "fp4"`},
 		{`{"quant_method": "fp8", "weight_block_size": [128]}`, "AMK1120", "want 2 positive integers"},
 		{`{"quant_method": "compressed-tensors"}`, "AMK1120", "config_groups"},
 		{group(`"num_bits": 3, "strategy": "channel"`), "AMK1108", "3 bits"},
