@@ -22,7 +22,7 @@ type supply struct {
 // here and not by package transform, whose word the packed weights are.
 func suppliedBy(p *ir.Program, g *ir.Graph) (map[string][]supply, error) {
 	shapes := map[string][]int{}
-	for _, w := range g.Weights() {
+	for w := range g.Weights() {
 		shapes[w.Key] = w.Shape
 	}
 	out := map[string][]supply{}

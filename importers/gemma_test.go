@@ -56,7 +56,7 @@ func TestFieldsOfGemma(t *testing.T) {
 			require.Equal(t, !untied, s.Graph.Model.Tied)
 			require.Contains(t, ops(s.Graph.Kinds[0].Nodes), "gelu_tanh_mul")
 			biases := 0
-			for _, w := range s.Graph.Weights() {
+			for w := range s.Graph.Weights() {
 				if strings.HasPrefix(w.Key, "model.layers.0.") && strings.HasSuffix(w.Key, ".bias") {
 					biases++
 				}

@@ -306,7 +306,7 @@ func TestWeightsOfHeads(t *testing.T) {
 			s, err := importConfig(t, edit(c.config, c.changes), Source{})
 			require.NoError(t, err)
 			require.Equal(t, c.want, fmt.Sprint(weightsOf(s.Graph)["k_norm"]))
-			for _, w := range s.Graph.Weights() {
+			for w := range s.Graph.Weights() {
 				if shape, asked := c.tensors[w.Key]; asked {
 					require.Equal(t, shape, w.Shape, w.Key)
 					delete(c.tensors, w.Key)

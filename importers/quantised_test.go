@@ -41,7 +41,7 @@ func TestQuantisedModels(t *testing.T) {
 		require.Len(t, s.Consumed, len(s.source.Weights.Tensors()), dir.Name())
 		require.NotEmpty(t, s.Matrices)
 		keys := map[string]bool{}
-		for _, w := range s.Graph.Weights() {
+		for w := range s.Graph.Weights() {
 			keys[w.Key] = true
 		}
 		for key := range s.Matrices {

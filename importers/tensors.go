@@ -25,7 +25,10 @@ func (m *importer) matchTensors(g *ir.Graph) {
 		return
 	}
 	var missing []string
-	for _, w := range g.Weights() {
+	for w := range g.Weights() {
+		if len(missing) > mostMissing {
+			break
+		}
 		if m.matchMatrix(&w) {
 			continue
 		}
@@ -43,12 +46,20 @@ func (m *importer) matchTensors(g *ir.Graph) {
 		}
 		m.consumed[w.Key] = true
 	}
+	if len(missing) > mostMissing {
+		m.diags.Add(diag.Errorf(codeMissing, weightsPos, "more than %d tensors that the config describes are not in "+
+			"the files", mostMissing).With(few(missing)...))
+		return
+	}
 	if len(missing) > 0 {
 		m.diags.Add(diag.Errorf(codeMissing, weightsPos, "%s that the config describes %s not in the files",
 			counted(len(missing), "tensor"), isOrAre(len(missing))).With(few(missing)...))
 	}
 	m.matchRest(g)
 }
+
+// mostMissing bounds how many tensors are looked for in vain: a config describes millions in a line.
+const mostMissing = 1 << 14
 
 // storedFreq matches the buffers that old checkpoints hold the rotary frequencies in.
 var storedFreq = regexp.MustCompile(`^(model|gpt_neox)\.(layers\.\d+\.(self_attn|attention)\.)?rotary_emb\.inv_freq$`)
@@ -194,10 +205,9 @@ func isOrAre(n int) string {
 
 // RequiredTensors lists the tensors that a graph needs, for random weights stored in the given dtype.
 func RequiredTensors(g *ir.Graph, dtype checkpoint.DType) []checkpoint.Spec {
-	weights := g.Weights()
-	specs := make([]checkpoint.Spec, len(weights))
-	for i, w := range weights {
-		specs[i] = checkpoint.Spec{Name: w.Key, DType: dtype, Shape: w.Shape}
+	var specs []checkpoint.Spec
+	for w := range g.Weights() {
+		specs = append(specs, checkpoint.Spec{Name: w.Key, DType: dtype, Shape: w.Shape})
 	}
 	return specs
 }
@@ -228,7 +238,7 @@ func UnitOffsets(g *ir.Graph) map[string]bool {
 // for each row of a matrix, or each element of a norm's weight.
 func (m *importer) biasesOf(g *ir.Graph) map[string]int {
 	out := map[string]int{m.names.head + ".bias": g.Model.Vocab}
-	for _, w := range g.Weights() {
+	for w := range g.Weights() {
 		if module, ok := strings.CutSuffix(w.Key, ".weight"); ok && w.Key != m.names.embedding() {
 			out[module+".bias"] = w.Shape[0]
 		}

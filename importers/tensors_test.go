@@ -19,7 +19,7 @@ func plainTensors(t testing.TB, config string) map[string]modeltest.Stored {
 	s, err := importConfig(t, config, Source{})
 	require.NoError(t, err)
 	out := map[string]modeltest.Stored{}
-	for k, w := range s.Graph.Weights() {
+	for k, w := range slices.Collect(s.Graph.Weights()) {
 		n := 1
 		for _, d := range w.Shape {
 			n *= d
@@ -131,7 +131,7 @@ func TestBiasesOfZeros(t *testing.T) {
 			without, err := importModel(t, modeltest.WriteModel(t, c.config, c.tensors))
 			require.NoError(t, err)
 			biased, added := maps.Clone(c.tensors), 0
-			for _, w := range without.Graph.Weights() {
+			for w := range without.Graph.Weights() {
 				module, isWeight := strings.CutSuffix(w.Key, ".weight")
 				if !isWeight || w.Key == "model.embed_tokens.weight" {
 					continue
@@ -286,4 +286,12 @@ func TestRequiredTensors(t *testing.T) {
 		names[i] = spec.Name
 	}
 	require.Equal(t, 1, strings.Count(strings.Join(names, " "), "model.norm.weight"))
+}
+
+// A config of a line describes millions of tensors, which are not all looked for.
+func TestMillionsOfTensorsAreMissing(t *testing.T) {
+	config := edit(qwen3MoEConfig, fieldsOf{"num_experts": 4096, "num_hidden_layers": 512})
+	_, err := importModel(t, modeltest.WriteModel(t, config, map[string]modeltest.Stored{
+		"x": {DType: "F32", Shape: []int{1}, Data: modeltest.F32Bytes(1)}}))
+	require.ErrorContains(t, err, "more than 16384 tensors that the config describes are not in the files")
 }

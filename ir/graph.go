@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"amkc/ir/transform"
@@ -123,28 +124,37 @@ func (n *GraphNode) FloatOr(key string, def float64) float64 {
 	return (&Op{Params: n.Params}).FloatOr(key, def)
 }
 
-// Weights returns every tensor of the checkpoint that a node uses, with its stored shape, in the order of first use.
-func (g *Graph) Weights() []GraphWeight {
-	var out []GraphWeight
-	seen := map[string]bool{}
-	add := func(nodes []GraphNode, layer int) {
-		for _, n := range nodes {
-			for i := range n.Weights {
-				for _, w := range n.Weights[i].Tensors() {
-					if key, err := ResolveKey(w.Key, layer); err == nil && !seen[key] {
-						seen[key] = true
-						out = append(out, w.tensor(key))
+// Weights are all tensors of the checkpoint that a node uses, with their stored shapes, in the order of first use. Of
+// layers with experts they may be many times as many as a file has, so that who looks for them stops in time.
+func (g *Graph) Weights() iter.Seq[GraphWeight] {
+	return func(yield func(GraphWeight) bool) {
+		seen := map[string]bool{}
+		each := func(nodes []GraphNode, layer int) bool {
+			for i := range nodes {
+				for _, of := range nodes[i].Weights {
+					for _, w := range of.Tensors() {
+						key, err := ResolveKey(w.Key, layer)
+						if err != nil || seen[key] {
+							continue
+						}
+						if seen[key] = true; !yield(w.tensor(key)) {
+							return false
+						}
 					}
 				}
 			}
+			return true
 		}
+		if !each(g.Before, 0) {
+			return
+		}
+		for layer, kind := range g.Layers {
+			if !each(g.Kinds[kind].Nodes, layer) {
+				return
+			}
+		}
+		each(g.After, 0)
 	}
-	add(g.Before, 0)
-	for layer, kind := range g.Layers {
-		add(g.Kinds[kind].Nodes, layer)
-	}
-	add(g.After, 0)
-	return out
 }
 
 // Of returns the layers of a kind.
