@@ -44,7 +44,7 @@ func (b *builder) promptTokens() int {
 	case b.pass.NumTokens() > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.barriers > 0,
 		slices.ContainsFunc(b.d.Bodies, func(of *kernel.Body) bool { return of.NoPrompt }),
 		m.Cache != m.Weights && m.Cache != ir.I8,
-		len(matricesOf(&b.p.Variants[0])) > promptMatrices(m), !b.sameMatrices():
+		len(matricesOf(&b.p.Variants[0])) > promptMatrices(m), !b.sameMatrices(), b.attendsInPlace():
 		return 0
 	}
 	shared := knobs.BlockBytes(&b.p.Config, b.p.Target) / 256 * 256 // kPromptSharedBytes
@@ -164,6 +164,24 @@ func (b *builder) promptShape(p promptProduct) promptShape {
 func (s promptShape) columns() int { return s.parts * s.partBytes / tokenTile / 2 }
 
 func (s promptShape) stageBytes() int { return s.stageParts * s.partBytes }
+
+// attendsInPlace reports whether attention publishes on the page that it reads. A unit of a step may, if nobody else
+// reads what it overwrites; blocks of a prompt's pass read the rows of one token while others write those of another.
+func (b *builder) attendsInPlace() (found bool) {
+	for i := range b.p.Variants {
+		b.p.Variants[i].Each(func(s *ir.Stage, l *ir.Loop) {
+			at, a := site{loop: l}, op(s, ir.ATTENTION)
+			if len(a.Out) == 0 {
+				return
+			}
+			in, out := b.buffer(s.Ops[0].In[0].Buf, at), b.buffer(a.Out[0].Buf, at)
+			found = found || in != nil && out != nil && slices.ContainsFunc(out.Pages, func(page string) bool {
+				return slices.Contains(in.Pages, page)
+			})
+		})
+	}
+	return found
+}
 
 // stepPages are the pages of vectors that a pass over a prompt has none of: splits of attention, which it joins as it
 // computes them, and what a token is chosen by.

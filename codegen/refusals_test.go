@@ -249,6 +249,19 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A program whose attention publishes on the page of its queries has no kernel for prompts.
+func TestNoPromptsInPlace(t *testing.T) {
+	p := goldenPrograms(t)["pycoder-5m_h200_bf16"]
+	facts, err := Facts(p)
+	require.NoError(t, err)
+	require.Positive(t, facts.Prompt)
+	attn, qkv := bufferNamed(p, "L{i}.attn"), bufferNamed(p, "L{i}.qkv")
+	attn.Pages, attn.Layout = qkv.Pages, qkv.Layout
+	facts, err = Facts(p)
+	require.NoError(t, err)
+	require.Zero(t, facts.Prompt)
+}
+
 func TestNamesOfBuilds(t *testing.T) {
 	p, g := goldenPrograms(t)["pycoder-5m_h200_bf16"], goldenGraphs(t)["pycoder-5m_h200_bf16"]
 	for _, name := range []string{"", ".", "..", "a b", "a/b", "a\nb", "-o", "$(x)", "launcher", "amk", "all",
