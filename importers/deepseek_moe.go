@@ -14,9 +14,8 @@ import (
 // many every token has where n_shared_experts is absent, or 0 where it must be there.
 func (m *importer) scoredExperts(counts []string, count, perToken, wide, shared int) mixtureOfExperts {
 	e := m.readExperts(counts, count, perToken, "moe_intermediate_size", wide)
-	e.sigmoid, e.extra, e.router, e.choosing = true, 1e-20, "mlp.gate", "mlp.gate.e_score_correction_bias"
+	e.sigmoid, e.extra, e.choosing = true, 1e-20, "mlp.gate.e_score_correction_bias"
 	e.exact = true
-	e.matrices = separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")
 	e.groups, e.ofGroups = m.size("n_group", 1, "experts"), m.size("topk_group", 1, "experts")
 	if m.diags.Err() == nil && (e.count%e.groups != 0 || e.count/e.groups < 2 || e.ofGroups > e.groups ||
 		e.perToken > e.count/e.groups*e.ofGroups) {
@@ -135,8 +134,8 @@ func dots1Windows(m *importer, layers int) []int {
 func importMiniMaxM2(m *importer) *ir.Graph {
 	e := m.readExperts([]string{"num_local_experts", "num_experts"}, 256, 8, "intermediate_size", 1536)
 	e.sigmoid, e.renormalised = true, true
-	e.router, e.choosing = "block_sparse_moe.gate", "block_sparse_moe.e_score_correction_bias"
-	e.matrices = separateExperts("block_sparse_moe.experts", "w1", "w3", "w2")
+	e.choosing = "block_sparse_moe.e_score_correction_bias"
+	e.asOfMixtral()
 	return m.decoder(&decoder{architecture: "MiniMaxM2ForCausalLM", modelled: miniMaxM2Modelled,
 		inert: miniMaxM2Inert, layers: 62, hidden: 3072, intermediate: 1536, heads: 48, kvHeads: 8, headDim: 128,
 		vocab: 200064, positions: 196608, theta: 5e6, check: (*importer).refuseOfMiniMaxM2, turned: m.miniMaxM2Part(),

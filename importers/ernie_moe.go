@@ -17,9 +17,8 @@ func importErnie45MoE(m *importer) *ir.Graph {
 	if v, ok := m.value("moe_norm_min"); ok {
 		e.least = m.single("moe_norm_min", v)
 	}
-	e.router, e.choosing, e.choosingRows = "mlp.gate", "mlp.moe_statics.e_score_correction_bias", true
+	e.choosing, e.choosingRows = "mlp.moe_statics.e_score_correction_bias", true
 	e.exact = true
-	e.matrices = separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")
 	shared := 2
 	if _, ok := m.value("moe_num_shared_experts"); ok {
 		shared = m.count("moe_num_shared_experts")

@@ -300,9 +300,15 @@ func (m *importer) readExperts(names []string, count, perToken int, width string
 	return e
 }
 
-// sizesOfExperts reads how many experts there are, and how wide they are.
+// sizesOfExperts reads how many experts there are, and how wide they are. Names of tensors are those of most families.
 func (m *importer) sizesOfExperts(names []string, count int, width string, wide int) mixtureOfExperts {
-	return mixtureOfExperts{count: m.sizeOf(names, count, "experts"), width: m.size(width, wide, "intermediate")}
+	return mixtureOfExperts{count: m.sizeOf(names, count, "experts"), width: m.size(width, wide, "intermediate"),
+		router: "mlp.gate", matrices: separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")}
+}
+
+// asOfMixtral are the names of tensors that Mixtral has, and families after it.
+func (e *mixtureOfExperts) asOfMixtral() {
+	e.router, e.matrices = "block_sparse_moe.gate", separateExperts("block_sparse_moe.experts", "w1", "w3", "w2")
 }
 
 // sizeOf reads a size that has several names.

@@ -8,15 +8,21 @@ import (
 )
 
 // importGranite builds the graph of a Granite: a Llama that multiplies rows of its embedding, scores and branches, and
-// divides logits. Defaults of absent fields are those of transformers' GraniteConfig.
+// divides logits.
 func importGranite(m *importer) *ir.Graph {
+	d := granite(m, "GraniteForCausalLM")
+	d.modelled, d.inert, d.biased.mlp = graniteModelled, graniteInert, m.truth("mlp_bias", false)
+	return m.decoder(d)
+}
+
+// granite is a Granite, whose MLP has no biases. Defaults of absent fields are those of transformers' GraniteConfig, of
+// which those with experts have the same.
+func granite(m *importer, architecture string) *decoder {
 	attention, embedding := m.truth("attention_bias", false), m.factor("embedding_multiplier")
-	return m.decoder(&decoder{architecture: "GraniteForCausalLM", modelled: graniteModelled, inert: graniteInert,
-		layers: 32, hidden: 4096, intermediate: 11008, heads: 32, vocab: 32000, positions: 2048,
-		check:      (*importer).refuseUnmodelled,
-		biased:     projections{heads: attention, o: attention, mlp: m.truth("mlp_bias", false)},
+	return &decoder{architecture: architecture, layers: 32, hidden: 4096, intermediate: 11008, heads: 32, vocab: 32000,
+		positions: 2048, check: (*importer).refuseUnmodelled, biased: projections{heads: attention, o: attention},
 		embedScale: func(*ir.Model) float64 { return embedding }, branchScale: m.factor("residual_multiplier"),
-		attnScale: m.factor("attention_multiplier"), logitsScale: 1 / m.factor("logits_scaling")})
+		attnScale: m.factor("attention_multiplier"), logitsScale: 1 / m.factor("logits_scaling")}
 }
 
 // importGraniteMoE and importGraniteMoEShared build the graphs of Granites with experts.
@@ -26,8 +32,7 @@ var (
 )
 
 // graniteMoE builds the graph of a Granite with experts, which are stored in one tensor for all, and perhaps one
-// that every token has besides. Defaults of absent fields are those of transformers' GraniteMoeSharedConfig, of which
-// GraniteMoeConfig has the same.
+// that every token has besides.
 func graniteMoE(architecture string, shared bool) func(m *importer) *ir.Graph {
 	modelled := expertsModelled(without(graniteModelled, "mlp_bias"), "num_local_experts")
 	if shared {
@@ -36,7 +41,6 @@ func graniteMoE(architecture string, shared bool) func(m *importer) *ir.Graph {
 	inert := expertsInert(llamaInert, modelled)
 	inert["mlp_bias"] = isFalse.does(biases)
 	return func(m *importer) *ir.Graph {
-		attention, embedding := m.truth("attention_bias", false), m.factor("embedding_multiplier")
 		e := m.readExperts([]string{"num_local_experts"}, 8, 2, "intermediate_size", 11008)
 		e.ofChosen, e.router = true, "block_sparse_moe.router.layer"
 		e.matrices = stackedExperts("block_sparse_moe.input_linear", "block_sparse_moe.output_linear")
@@ -48,11 +52,9 @@ func graniteMoE(architecture string, shared bool) func(m *importer) *ir.Graph {
 			return []stack{{"shared_mlp.input_linear", 2 * e.shared,
 				map[string][]int{"gate_proj": {0, e.shared}, "up_proj": {e.shared, 2 * e.shared}}}}
 		}
-		return m.decoder(&decoder{architecture: architecture, modelled: modelled, inert: inert,
-			layers: 32, hidden: 4096, intermediate: 11008, heads: 32, vocab: 32000, positions: 2048,
-			check: (*importer).refuseUnmodelled, biased: projections{heads: attention, o: attention}, experts: &e,
-			embedScale: func(*ir.Model) float64 { return embedding }, branchScale: m.factor("residual_multiplier"),
-			attnScale: m.factor("attention_multiplier"), logitsScale: 1 / m.factor("logits_scaling")})
+		d := granite(m, architecture)
+		d.modelled, d.inert, d.experts = modelled, inert, &e
+		return m.decoder(d)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 // absent fields are those of transformers' MixtralConfig.
 func importMixtral(m *importer) *ir.Graph {
 	e := m.readExperts([]string{"num_local_experts", "num_experts"}, 8, 2, "intermediate_size", 14336)
-	e.renormalised, e.router = true, "block_sparse_moe.gate"
-	e.matrices = separateExperts("block_sparse_moe.experts", "w1", "w3", "w2")
+	e.renormalised = true
+	e.asOfMixtral()
 	return m.decoder(&decoder{architecture: "MixtralForCausalLM", modelled: mixtralModelled, inert: mixtralInert,
 		layers: 32, hidden: 4096, intermediate: 14336, heads: 32, kvHeads: 8, vocab: 32000, positions: 131072,
 		eps: 1e-5, theta: 1e6, check: (*importer).refuseOfMixtral, experts: &e,
@@ -36,8 +36,7 @@ var mixtralInert = func() map[string]known {
 func importOLMoE(m *importer) *ir.Graph {
 	attention := m.truth("attention_bias", false)
 	e := m.readExperts([]string{"num_experts", "num_local_experts"}, 64, 8, "intermediate_size", 2048)
-	e.renormalised, e.router = m.truth("norm_topk_prob", false), "mlp.gate"
-	e.matrices = separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")
+	e.renormalised = m.truth("norm_topk_prob", false)
 	return m.decoder(&decoder{architecture: "OlmoeForCausalLM", modelled: olmoEModelled, inert: olmoEInert,
 		layers: 16, hidden: 2048, intermediate: 2048, heads: 16, vocab: 50304, positions: 4096, eps: 1e-5,
 		check: (*importer).refuseUnmodelled, normedAll: true, experts: &e,
@@ -57,8 +56,7 @@ var olmoEInert = func() map[string]known {
 // transformers' FlexOlmoConfig.
 func importFlexOLMo(m *importer) *ir.Graph {
 	e := m.readExperts([]string{"num_experts", "num_local_experts"}, 7, 5, "intermediate_size", 11008)
-	e.renormalised, e.router = m.truth("norm_topk_prob", false), "mlp.gate"
-	e.matrices = separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")
+	e.renormalised = m.truth("norm_topk_prob", false)
 	d := olmo2(m, "FlexOlmoForCausalLM")
 	d.modelled, d.inert, d.check, d.experts = olmoEModelled, olmoEInert, (*importer).refuseUnmodelled, &e
 	d.vocab, d.positions, d.eps, d.theta = 100352, 4096, 1e-6, 5e5

@@ -12,8 +12,8 @@ func importPhiMoE(m *importer) *ir.Graph {
 	attention := m.truth("attention_bias", false)
 	e := m.sizesOfExperts([]string{"num_local_experts"}, 16, "intermediate_size", 6400)
 	e.perToken = 2 // whatever num_experts_per_tok says: the class does not use it
-	e.router, e.jitter = "block_sparse_moe.gate", m.above("router_jitter_noise", 0.01)
-	e.matrices = separateExperts("block_sparse_moe.experts", "w1", "w3", "w2")
+	e.jitter = m.above("router_jitter_noise", 0.01)
+	e.asOfMixtral()
 	return m.decoder(&decoder{architecture: "PhimoeForCausalLM", alias: "PhiMoEForCausalLM", modelled: phiMoEModelled,
 		inert: phiMoEInert, layers: 32,
 		hidden: 4096, intermediate: 6400, heads: 32, kvHeads: 8, vocab: 32064, positions: 4096 * 32,

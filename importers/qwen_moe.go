@@ -14,8 +14,7 @@ import (
 func importQwen3MoE(m *importer) *ir.Graph {
 	attention := m.truth("attention_bias", false)
 	e := m.readExperts([]string{"num_experts", "num_local_experts"}, 128, 8, "moe_intermediate_size", 768)
-	e.dense, e.renormalised, e.router = m.denseLayers(), m.truth("norm_topk_prob", false), "mlp.gate"
-	e.matrices = separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")
+	e.dense, e.renormalised = m.denseLayers(), m.truth("norm_topk_prob", false)
 	return m.decoder(&decoder{architecture: "Qwen3MoeForCausalLM", modelled: qwen3MoEModelled, inert: qwen3MoEInert,
 		layers: 24, hidden: 2048, intermediate: 6144, heads: 32, kvHeads: 4, vocab: 151936, positions: 32768,
 		check: (*importer).refuseOfDecoders, windows: qwen3MoEWindows, normedHeads: true, experts: &e,
@@ -45,8 +44,7 @@ var qwen3MoEInert = func() map[string]known {
 // sigmoid. Defaults of absent fields are those of transformers' Qwen2MoeConfig.
 func importQwen2MoE(m *importer) *ir.Graph {
 	e := m.readExperts([]string{"num_experts"}, 60, 4, "moe_intermediate_size", 1408)
-	e.dense, e.renormalised, e.router = m.denseLayers(), m.truth("norm_topk_prob", false), "mlp.gate"
-	e.matrices = separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")
+	e.dense, e.renormalised = m.denseLayers(), m.truth("norm_topk_prob", false)
 	e.shared, e.sharedGated = m.size("shared_expert_intermediate_size", 5632, "intermediate"), true
 	e.parts = sharedParts("mlp.shared_expert")
 	e.parts["shared_gate"] = "mlp.shared_expert_gate"
