@@ -37,6 +37,7 @@ var litmusPrograms = map[string]litmusProgram{
 	"steps-plain": {"steps.cc", litmusPlain},
 	"barrier":     {"barrier.cc", nil},
 	"rounds":      {"rounds.cc", nil},
+	"choice":      {"choice.cc", nil},
 	"prompt":      {"prompt.cc", nil},
 	"prompt-ring": {"prompt_ring.cc", nil},
 	"ending":      {"ending.cc", nil},

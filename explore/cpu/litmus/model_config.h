@@ -11,6 +11,7 @@ using CacheElement = Bf16;
 
 constexpr int kLayers = 1;
 constexpr int kHidden = 16;
+constexpr int kExperts = 3;
 constexpr int kIntermediate = 16;
 constexpr int kHeads = 1;
 constexpr int kKVHeads = 1;

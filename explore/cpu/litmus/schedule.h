@@ -56,6 +56,11 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;
 constexpr int kUnitScratch = 16;
 constexpr int kDigitScratch = 16;
 constexpr int kVectorScratch = 4;
+#if AMK_EXPERTS
+constexpr int kMostChosen = 2;
+constexpr int kScratchBytes = 17520;
+#else
 constexpr int kScratchBytes = 17488;
+#endif
 
 }  // namespace amk
