@@ -126,12 +126,17 @@ func finishBias(w *productWriter, o *ir.Op) {
 	if w.halved {
 		w.fail("adds a bias after two rows have become one; want it before")
 	}
-	if bias := buf(o.In, 1); !w.param("bias", bias) {
-		w.fail("adds %s too; the kernel adds one bias in each stage", bias)
-	}
-	w.opening = append(w.opening, fmt.Sprintf("  const RowWeights<%s> biases(c, bias);", w.f.Struct))
+	w.biases(buf(o.In, 1))
 	w.define(o, kernel.AddBias(w.k, view(buf(o.In, 0))), "biased",
 		fmt.Sprintf("biases.of(r) + %s", w.value(o.In, 0)))
+}
+
+// biases declares the weights that are added to finished rows.
+func (w *productWriter) biases(of string) {
+	if !w.param("bias", of) {
+		w.fail("adds %s too; the kernel adds one bias in each stage", of)
+	}
+	w.opening = append(w.opening, fmt.Sprintf("  const RowWeights<%s> biases(c, bias);", w.f.Struct))
 }
 
 // finishSample: the largest logit of this SM's rows, which the stage returns. What the settings say beyond that is done

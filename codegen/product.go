@@ -171,10 +171,13 @@ func (w *productWriter) variable(name, otherwise string) string {
 	return v
 }
 
+// product is the variable of a row before the bias of its expert.
+const product = "product"
+
 // ownVariables are those that the functions of stages.h have themselves, and words of C++ that a temporary could be
 // called.
 var ownVariables = []string{"best", "bias", "biases", "c", "const", "curve", "do", "else", "float", "for", "gain",
-	"if", "in", "int", "out", "r", "return", "shape", "shift", "while"}
+	"if", "in", "int", "out", product, "r", "return", "shape", "shift", "while"}
 
 // gemv opens the product, and returns the ops after it: those that its sum is made of belong to it.
 func (w *productWriter) gemv(ops []ir.Op, normed bool) []ir.Op {
@@ -205,8 +208,13 @@ func (w *productWriter) gemv(ops []ir.Op, normed bool) []ir.Op {
 	}
 	last.Out = []ir.Operand{to}
 	w.want = append(w.want, want...)
-	if w.row = w.variable(out, "y"); !to.IsTemp() {
-		w.store(to, w.row)
+	if w.row = w.variable(out, "y"); ops[0].Code == ir.SELECTED && w.k.Bias != "" {
+		w.biases(w.k.Bias)
+		w.chain = append(w.chain, fmt.Sprintf("    const auto %s = biases.of(r) + %s;", w.row, product))
+		w.row = product
+	}
+	if !to.IsTemp() {
+		w.store(to, w.values[out])
 	}
 	return ops[len(want):]
 }

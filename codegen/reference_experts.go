@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,11 +31,10 @@ func (r *referenceWriter) route(n *ir.GraphNode, scores value) error {
 
 func (r *referenceWriter) expertsUp(n *ir.GraphNode, x value) error {
 	matrices, err := r.experts(n)
-	if err = firstOf(err, r.rounds(&ir.GraphNode{Name: n.Name, Op: "linear"}, true, x)); err != nil {
+	biases, amiss := r.biases(n)
+	rounded := r.rounds(&ir.GraphNode{Name: n.Name, Op: "linear"}, true, x)
+	if err = firstOf(err, amiss, rounded); err != nil {
 		return err
-	}
-	if n.FloatOr("cap", 0) > 0 || len(n.Weights) > 1 {
-		return r.refuse(n, "has biases or bounds its gate; want an operation that reference.cuh has")
 	}
 	f, size := r.facts(), n.Shape[0]
 	out := value{at: r.member(n.Name, "Bits", size), rounded: true}
@@ -44,25 +44,43 @@ func (r *referenceWriter) expertsUp(n *ir.GraphNode, x value) error {
 		scale = "&" + x.scale
 	}
 	route := n.Inputs[1]
+	args := []string{out.at, itoa(size), itoa(f.Intermediate), matrices, itoa(r.g.Model.Hidden), x.at, scale,
+		r.idsOf(route, f.PerToken), r.value[route].at}
+	bound := n.FloatOr("cap", 0)
+	if biases != "" || bound > 0 {
+		args = append(args, cmp.Or(biases, "{}"))
+	}
+	if bound > 0 {
+		args = append(args, r.constant("kExpertsCap", bound), r.constant("kExpertsScale", n.FloatOr("scale", 1)))
+	}
 	return r.launch(launch{name: n.Name, blocks: fmt.Sprintf("blocks_for_rows(%d)", size),
-		lines: calls("experts_up", out.at, itoa(size), itoa(f.Intermediate), matrices, itoa(r.g.Model.Hidden), x.at,
-			scale, r.idsOf(route, f.PerToken), r.value[route].at),
+		lines: calls("experts_up", args...),
 		stage: n.Name, result: strings.TrimPrefix(out.at, "v."), size: size, bytes: "Element::kBytes"})
 }
 
 func (r *referenceWriter) expertsDown(n *ir.GraphNode, x value) error {
 	matrices, err := r.experts(n)
-	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
+	biases, amiss := r.biases(n)
+	if err = firstOf(err, amiss, r.rounds(n, true, x)); err != nil {
 		return err
 	}
-	if len(n.Weights) > 1 {
-		return r.refuse(n, "has biases; want an operation that reference.cuh has")
-	}
-	f, rows := r.facts(), n.Shape[0]
+	f, rows, route := r.facts(), n.Shape[0], n.Inputs[1]
 	out := r.output(n)
+	args := []string{out.at, itoa(rows), itoa(f.PerToken), matrices, itoa(f.Intermediate), x.at,
+		r.idsOf(route, f.PerToken)}
+	if biases != "" {
+		args = append(args, r.value[route].at, biases)
+	}
 	return r.launch(launch{name: n.Name, blocks: fmt.Sprintf("blocks_for_rows(%d)", rows),
-		lines: calls("experts_down", out.at, itoa(rows), itoa(f.PerToken), matrices, itoa(f.Intermediate), x.at,
-			r.idsOf(n.Inputs[1], f.PerToken))})
+		lines: calls("experts_down", args...)})
+}
+
+// biases is C++ for those of all experts of a node, row by row; "" if it has none.
+func (r *referenceWriter) biases(n *ir.GraphNode) (string, error) {
+	if len(n.Weights) < 2 {
+		return "", nil
+	}
+	return r.packed(n, 1)
 }
 
 // experts is C++ for the matrices of all experts of a node: one after another, and in each the rows as the node has

@@ -3,6 +3,7 @@ package codegen
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -188,7 +189,7 @@ func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key st
 	switch {
 	case len(w.Shape) == 2 && b.Layout.Kind == ir.Tile8x128 && b.Format() != nil:
 		dtype, layout = b.DType, ir.Tile8x128
-	case len(w.Shape) == 2:
+	case len(w.Shape) == 2 && !strings.HasPrefix(n.Op, "experts_"): // of which it is the biases
 		layout = ir.Tile8x32
 	}
 	switch {

@@ -355,6 +355,7 @@ func TestTraffic(t *testing.T) {
 			"starcoder2-tied_h200_bf16":   {{Bytes: row, Window: 12}},
 			"qwen3-window-half_h200_bf16": {{Bytes: row / 3}, {Bytes: row / 3 * 2, Window: 33}},
 			"exaone4-windows_h200_bf16":   {{Bytes: row / 2, Window: 12}, {Bytes: row / 2}},
+			"gpt-oss-sinks_h200_bf16":     {{Bytes: row / 2, Window: 12}, {Bytes: row / 2}},
 			"gemma3-tied_h200_bf16":       {{Bytes: row / 4 * 3, Window: 12}, {Bytes: row / 4}}}[name]
 		if !ok {
 			cache = []host.CacheRows{{Bytes: row}}

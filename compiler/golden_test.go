@@ -58,6 +58,7 @@ var goldenCases = []struct {
 	{name: "qwen3-window-half_h200_bf16", model: "zoo/qwen3-window-half", target: "h200", dtype: ir.BF16, maxSeq: 128,
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 64, "max_splits": 4},
 			"ring": {"chunk_bytes": 4096}}}}, // layers of two kinds
+	{name: "gpt-oss-sinks_h200_bf16", model: "zoo/gpt-oss-sinks", target: "h200", dtype: ir.BF16, maxSeq: 48},
 	{name: "mixtral-window_h200_bf16", model: "zoo/mixtral-window", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "olmoe-plain_t4_fp16", model: "zoo/olmoe-plain", target: "t4", dtype: ir.F16, maxSeq: 64},
 	{name: "llama-layer-heads_h200_bf16", model: "zoo/llama-layer-heads", target: "h200", dtype: ir.BF16, maxSeq: 64},

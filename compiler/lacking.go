@@ -51,8 +51,6 @@ func lacksOf(p *ir.Program, s *ir.Stage, l *ir.Loop, op *ir.Op, buffers *ir.Dire
 		return []string{" by more than scores"}
 	case op.Code == ir.RENORMALISE && len(op.Params) > 0:
 		return []string{" with bounds of the sum"}
-	case op.Code == ir.ATTENTION && len(op.In) > 5:
-		return []string{" with sinks"}
 	case op.Code == ir.SELECTED:
 		return lacksOfExperts(p, op, buffers, ir.FirstIndex(s, l))
 	}
@@ -63,9 +61,6 @@ func selects(op ir.Op) bool { return op.Code == ir.SELECTED }
 
 // lacksOfExperts says what the kernel lacks of a product with the matrices of experts.
 func lacksOfExperts(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) (lacks []string) {
-	if len(op.In) > 3 {
-		lacks = append(lacks, " with biases")
-	}
 	if slices.ContainsFunc(p.Model.Facts(), func(f ir.LayerFacts) bool { return f.Experts == 0 }) {
 		lacks = append(lacks, " in some layers, and an MLP in others")
 	}

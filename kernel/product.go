@@ -73,7 +73,7 @@ var Product = declare(&Body{
 		product := ProductOf(ops)
 		s.Matrix, s.Selected, s.Summed = name(product.In, 1), 1, 1
 		if product.Code == ir.SELECTED {
-			s.Ids = name(product.In, 2)
+			s.Ids, s.Bias, s.Shares = name(product.In, 2), name(product.In, 3), name(product.In, 4)
 			if s.Summed = find(ops, ir.SumRows).IntAt("parts", 0, 1); s.Summed == 1 {
 				s.Selected = chosenBy(product)
 			}
@@ -183,22 +183,29 @@ func chosenBy(o *ir.Op) int {
 }
 
 // SelectedOf is the product with the matrices of the chosen experts, in place of [GemvOf]; with SUM_ROWS, if a row is
-// the sum over several.
+// the sum over several. Their biases are then weighed as the experts are.
 func SelectedOf(f *Facts, s *Stage, normed string) []ir.Op {
 	ids := view(s.Ids, ownSM, upTo(f.PerToken))
 	if s.Summed > 1 {
-		each := view(Each)
-		return []ir.Op{op(ir.SELECTED, views(each), views(view(s.In, upTo(s.Summed*s.Columns)),
-			view(s.Matrix, upTo(f.Experts), TaskRows, upTo(s.Columns)), ids)),
-			op(ir.SumRows, nil, views(each), ir.IntParam("parts", ir.Int(s.Summed)))}
+		each := op(ir.SELECTED, views(view(Each)), views(view(s.In, upTo(s.Summed*s.Columns)),
+			view(s.Matrix, upTo(f.Experts), TaskRows, upTo(s.Columns)), ids))
+		if s.Bias != "" {
+			each.In = append(each.In, view(s.Bias, upTo(f.Experts), TaskRows),
+				view(s.Shares, ownSM, upTo(f.PerToken)))
+		}
+		return []ir.Op{each, op(ir.SumRows, nil, each.Out, ir.IntParam("parts", ir.Int(s.Summed)))}
 	}
 	in := s.vector()
 	if normed != "" {
 		in = view(normed)
 	}
-	return []ir.Op{op(ir.SELECTED, nil, views(in,
-		view(s.Matrix, upTo(f.Experts), upTo(s.Rows/max(1, s.Selected)), upTo(s.Columns)), ids),
-		ir.IntParam("first_row", spanA), ir.IntParam("rows", spanB.Sub(spanA)))}
+	rows := upTo(s.Rows / max(1, s.Selected))
+	chosen := op(ir.SELECTED, nil, views(in, view(s.Matrix, upTo(f.Experts), rows, upTo(s.Columns)), ids),
+		ir.IntParam("first_row", spanA), ir.IntParam("rows", spanB.Sub(spanA)))
+	if s.Bias != "" {
+		chosen.In = append(chosen.In, view(s.Bias, upTo(f.Experts), rows))
+	}
+	return []ir.Op{chosen}
 }
 
 // Each is what the products with several matrices are called before they are added up.

@@ -32,6 +32,7 @@ func runTile(s *State) error {
 		setTileLayout(p, &p.Buffers[i])
 	}
 	v := &p.Variants[0]
+	biasesInRows(p, v)
 	err := eachBody(v, func(stages []*ir.Stage, _ *ir.Loop) ([]*ir.Stage, error) { return tileStages(p, stages) })
 	if err != nil {
 		return err
@@ -57,6 +58,19 @@ func setTileLayout(p *ir.Program, b *ir.Buffer) {
 	case b.Kind == ir.KVCache:
 		b.Layout.Kind = ir.KVRows16
 	}
+}
+
+// biasesInRows takes the biases of experts out of tiles: they are added row by row.
+func biasesInRows(p *ir.Program, v *ir.Variant) {
+	rewrite.EachStage(v, func(st *ir.Stage, _ *ir.Loop) {
+		for _, op := range st.Ops {
+			for i := range p.Buffers {
+				if b := &p.Buffers[i]; op.Code == ir.SELECTED && len(op.In) > 3 && b.Name == op.In[3].Buf {
+					b.Layout = ir.Layout{}
+				}
+			}
+		}
+	})
 }
 
 // tileStages cuts every whole stage of several rows into grains. The head's choice falls apart into one over each

@@ -183,7 +183,7 @@ func (b *builder) weightOf(constant string, layer int) (ir.Buffer, bool) {
 			out.Count = m.layers
 		}
 		if isBias {
-			out.Name, out.Shape = strings.TrimSuffix(w.Name, "weight")+"bias", out.Shape[:1]
+			out.Name, out.Shape = strings.TrimSuffix(w.Name, "weight")+"bias", out.Shape[:max(1, len(out.Shape)-1)]
 		} else if len(out.Shape) >= 2 {
 			out.Layout.Kind = ir.Tile8x32
 		}

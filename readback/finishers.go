@@ -62,7 +62,7 @@ func functionName(descriptor string) string { return snake(descriptor) + "_stage
 func (b *builder) finished(d *descriptor) {
 	c := &chain{b: b, d: d, f: d.function, last: -1}
 	c.reader()
-	if d.Selected > 1 || d.Summed > 1 {
+	if c.ofExperts() {
 		c.ops = append(c.ops, kernel.SelectedOf(b.factsOf(b.layerOf(d)), &d.Stage, c.normed)...)
 	} else {
 		c.ops = append(c.ops, kernel.GemvOf(&d.Stage, c.normed))
@@ -72,6 +72,9 @@ func (b *builder) finished(d *descriptor) {
 		c.statement(&d.function.statements[i])
 	}
 	c.close()
+	if c.ofExperts() && c.biased != (d.Bias != "") {
+		c.fail(c.f.at, "%s adds no biases first; want those of its experts", c.f.name)
+	}
 	d.finishedOps = c.ops
 }
 
@@ -86,8 +89,12 @@ type chain struct {
 	of     string // that result, as a temporary
 	halved bool   // two rows have become one
 	shapes bool   // the weights of an activation have been used
+	biased bool   // and the biases of experts
 	ended  bool   // by the largest logit
 }
+
+// ofExperts reports whether the product is with matrices of chosen experts.
+func (c *chain) ofExperts() bool { return c.d.Selected > 1 || c.d.Summed > 1 }
 
 func (c *chain) fail(at pos, format string, args ...any) { c.b.finish.fail(at, format, args...) }
 
@@ -259,7 +266,13 @@ func (c *chain) statement(s *statement) {
 			return
 		}
 	case s.what == "biases.of" && s.plus != "" && c.f.weights.what != "" && !c.halved:
-		if _, ok := s.is(0, "r"); ok {
+		if _, ok := s.is(0, "r"); ok && c.ofExperts() {
+			if c.biased || c.of != "%"+s.plus || c.last != len(c.ops)-1 || len(c.ops[c.last].Out) > 0 {
+				break
+			}
+			c.biased, c.of = true, "%"+s.name // SELECTED_TILE has them
+			return
+		} else if ok {
 			in := c.value(s.at, s.plus)
 			c.ops = append(c.ops, kernel.AddBias(&c.d.Stage, in))
 			c.define("%" + s.name)

@@ -27,6 +27,9 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 		args = append(args[0].inside[:len(args[0].inside):len(args[0].inside)], args[1:]...)
 	}
 	d.Resident = d.body.ReadsResidual && !d.body.Emitted && b.facts.replicated
+	if d.body == kernel.Attend && len(c.args) > 2 && c.args[2].base != "" {
+		d.Sinks = c.args[2].name // that there are any, the call alone says
+	}
 	want := d.argsOf()
 	if d.body.Streams == kernel.Tiles {
 		if d.head() {

@@ -273,11 +273,19 @@ func clampedSiluMul(w *worker, o *op) error {
 	if n%2 != 0 {
 		return w.misfit(o, "has rows of %d elements, want gate and up interleaved", n)
 	}
-	bound, alpha := float32(o.src.FloatOr("cap", 0)), o.src.FloatOr("scale", 1)
+	gate, bound := boundedGate(o)
 	out := w.alloc(len(both) / 2)
 	for i := range out {
-		g, u := min(both[2*i], bound), max(-bound, min(both[2*i+1], bound))
-		out[i] = float32(float64(g)/(1+math.Exp(-alpha*float64(g)))) * (u + 1)
+		out[i] = gate(both[2*i]) * (max(-bound, min(both[2*i+1], bound)) + 1)
 	}
 	return w.emit(o, out, n/2)
+}
+
+// boundedGate is what CLAMPED_SILU_MUL makes of a gate, and its bound.
+func boundedGate(o *op) (func(float32) float32, float32) {
+	bound, alpha := float32(o.src.FloatOr("cap", 0)), float64(float32(o.src.FloatOr("scale", 1)))
+	return func(x float32) float32 {
+		g := float64(min(x, bound))
+		return float32(g / (1 + math.Exp(-alpha*g)))
+	}, bound
 }

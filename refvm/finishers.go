@@ -25,6 +25,7 @@ var (
 			"ulp of the quotient, 1u in fp32; 4u", ofGated(silu, siluError)},
 		{ops.GeluTanhMul, "as SILU_MUL, of x times e^-y, y = 2·sqrt(2/π)(x + 0.044715x³) to 5u",
 			ofGated(geluTanh, geluTanhError)},
+		{ops.ClampedSiluMul, "as SILU_MUL, of x times e^-y, y = scale·x to 1u; 2u of 1 + up", ofClampedSiluMul},
 		{ops.GELU, "2 ulp of erff, of a number up to 2, times half of x; 4u", ofPointwise(gelu, geluError)},
 		{ops.GeluTanh, "as GELU_TANH_MUL", ofPointwise(geluTanh, geluTanhError)},
 		{ops.ReLU, "0", ofPointwise(relu, exactly)},
@@ -190,6 +191,24 @@ func ofGated(of func(float32) float32, off activationError) func(*worker, *op, v
 		}
 		return radii{of: out}
 	}
+}
+
+// ofClampedSiluMul is as a gated activation has it, of bounded numbers: no bound moves one further from another.
+func ofClampedSiluMul(w *worker, o *op, result value) radii {
+	x, r := w.balls(&o.in[0])
+	of, bound := boundedGate(o)
+	scale := o.src.FloatOr("scale", 1)
+	out := make([]float64, len(result.f))
+	for i := range out {
+		gate, up, upOff := x[2*i], float64(max(-bound, min(x[2*i+1], bound)))+1, at(r, 2*i+1)
+		a := math.Abs(float64(of(gate)))
+		y := scale * float64(min(gate, bound))
+		e := around(of, gate, at(r, 2*i)) + a*sigmoidError(y, math.Abs(y)*roundoff, w.onTensorCores())
+		if out[i] = e*(math.Abs(up)+upOff) + a*upOff; out[i] > 0 {
+			out[i] += 4 * roundoff * math.Abs(float64(result.f[i]))
+		}
+	}
+	return radii{of: out}
 }
 
 func ofXielu(w *worker, o *op, result value) radii {

@@ -63,7 +63,8 @@ var Radii = append(radiiOfFinishers, []Radius{
 	{ops.SOFTMAX, "of a power of e 4 ulp and 2u of its exponent; that of all in their sum, and (n + 4)u", ofSoftmax},
 	{ops.TOPK, "0", ofTopK},
 	{ops.RENORMALISE, "(n + 2)u", ofRenormalise},
-	{ops.SELECTED, "as GEMV_TILE, of each matrix", ofSelected},
+	{ops.SELECTED, "as GEMV_TILE, of each matrix; 4u with a bias, or if n are weighed and added up 4n·u of " +
+		"the magnitudes of both", ofSelected},
 	{ops.SumRows, "0 where the sum is exact; else 2u of the magnitudes for each addition", ofSumRows},
 	{ops.ScaleBlocks, "0 where both operands and the product are exact; else 2u", ofScaleBlocks},
 }...)

@@ -102,14 +102,25 @@ func ofSelected(w *worker, o *op, result value) radii {
 					e += math.Abs(scaled) * (at(relative, b) + 2*roundoff)
 				}
 			}
-			if to := &out[b*taken+row-first]; len(o.in) > 3 { // and a bias
-				*to = e + 4*roundoff*math.Abs(float64(result.f[b*taken+row-first]))
-			} else {
-				*to = e
+			at := b*taken + row - first
+			if out[at] = e; len(o.in) > 3 {
+				out[at] += biased(w, o, j, row-begin, of, float64(result.f[at]))
 			}
 		}
 	}
 	return radii{of: out}
+}
+
+// biased is by how much more a row of the j-th matrix of n may differ for its bias. Weighed biases may be added up
+// before they are added to the sum of all products.
+func biased(w *worker, o *op, j, row, n int, result float64) float64 {
+	if len(o.in) < 5 {
+		return 4 * roundoff * math.Abs(result)
+	}
+	ids, ints := w.bits(&o.in[2])
+	pinned := o.in[3].pin(integer(ids, ints, j))
+	bias := math.Abs(float64(w.floats(&o.in[4])[j]) * float64(w.gather(&pinned)[row]))
+	return 4 * float64(n) * roundoff * (math.Abs(result) + 2*bias)
 }
 
 func ofSumRows(w *worker, o *op, result value) radii {

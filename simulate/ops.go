@@ -31,12 +31,11 @@ var known = map[*op.Spec]traits{
 	op.ALLREDUCE: {asLong: true, inPlace: true},
 	op.STOP:      {asLong: true},
 
-	op.RENORMALISE:    {asLong: true},
-	op.TOPK:           {ahead: []int{1}},
-	op.SELECTED:       {ahead: []int{1, 3}},
-	op.ScaleBlocks:    {asLong: true},
-	op.SIGMOID:        {asLong: true, inPlace: true},
-	op.ClampedSiluMul: {gated: true},
+	op.RENORMALISE: {asLong: true},
+	op.TOPK:        {ahead: []int{1}},
+	op.SELECTED:    {ahead: []int{1, 3}},
+	op.ScaleBlocks: {asLong: true},
+	op.SIGMOID:     {asLong: true, inPlace: true},
 }
 
 // traitsOf are those of an opcode; none of one that nothing is known of. Those of an op on finished rows follow from

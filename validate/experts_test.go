@@ -11,19 +11,13 @@ import (
 	"amkc/validate/kernel"
 )
 
-const withExperts = "mixtral-window_h200_bf16"
+const withExperts, withBiases = "mixtral-window_h200_bf16", "gpt-oss-sinks_h200_bf16"
 
 // What the kernel requires of experts.
 var ofExperts = []elsewhere{
-	{validate.CodeBackend, "it knows no biases of theirs", "the kernel has no code for it",
-		goldenOf(withExperts, func(p *ir.Program) {
-			matrices := *bufferOf(p, "L{i}.experts_up.weight")
-			matrices.Name, matrices.Shape, matrices.Layout = "more", matrices.Shape[:2], ir.Layout{}
-			matrices.First, matrices.Count = 0, 0
-			p.Buffers = append(p.Buffers, matrices)
-			op := selecting(&p.Variants[0], "L{i}.experts_up")
-			op.In = append(slices.Clone(op.In), ir.Operand{Buf: "more", Dims: op.In[1].Dims[:2]})
-		}), notEmitted},
+	{kernel.CodeModel, "adds biases of shape", "the kernel takes the rows of a matrix for those of its biases",
+		goldenOf(withBiases, func(p *ir.Program) { bufferOf(p, "L{i}.experts_up.bias").Shape[1] += 8 }),
+		sameAsOf(withBiases)},
 	{kernel.CodeModel, "selects of matrices of shape", "the kernel takes the number of experts from the model's facts",
 		goldenOf(withExperts, func(p *ir.Program) { p.Model.Experts++ }), notEmitted},
 	{validate.CodeBackend, "leaves them there before it", "the producer of an SM reads what its router leaves",

@@ -61,8 +61,15 @@ func programOf(t *testing.T, build string) *ir.Program {
 }
 
 // sameKernel: the program says something else, and the kernel that is emitted for it does not.
-func sameKernel(t *testing.T, s subject) {
-	want, err := codegen.CUDA(goldenProgram(t))
+func sameKernel(t *testing.T, s subject) { sameAs(t, s, goldenProgram(t)) }
+
+// sameAsOf is sameKernel for a program of another build.
+func sameAsOf(build string) func(t *testing.T, s subject) {
+	return func(t *testing.T, s subject) { sameAs(t, s, programOf(t, build)) }
+}
+
+func sameAs(t *testing.T, s subject, p *ir.Program) {
+	want, err := codegen.CUDA(p)
 	require.NoError(t, err)
 	have, err := codegen.CUDA(s.prog)
 	require.NoError(t, err)

@@ -93,6 +93,7 @@ var (
 		"llama-layer-heads": layers,
 		"mixtral-window":    {"sliding_window": 4},
 		"olmoe-plain":       {"norm_topk_prob": true},
+		"gpt-oss-sinks":     windows,
 	}
 )
 

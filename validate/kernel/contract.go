@@ -72,12 +72,6 @@ func (p *contract) CheckModel(m *ir.Model) {
 
 // CheckOp: a matrix is multiplied without what a quantised one comes with. One finding is enough.
 func (p *contract) CheckOp(t int32, op *ir.FlatOp) {
-	if op.Code == ir.SELECTED && len(op.In) > 3 && !p.quantised {
-		p.quantised = true
-		p.Errorf(validate.CodeBackend, p.Task(t), "%s has %d inputs, and the kernel multiplies by the experts that "+
-			"ids select: it knows no biases of theirs", op.Code, len(op.In)).
-			Suggest("prove the program for backend %s", validate.Reference)
-	}
 	if !multiplies(op.Code) || len(op.In) <= 2 || p.quantised {
 		return
 	}

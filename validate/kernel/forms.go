@@ -135,7 +135,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer, scores map[int]bool) func(op *ir.
 		case ir.SOFTMAX, ir.TOPK, ir.RENORMALISE: // of scores, and what is chosen by them
 			return []*storage{partial}, []*storage{sums, number}
 		case ir.SELECTED:
-			return []*storage{vector, matrix, number}, rows(op)
+			return []*storage{vector, matrix, number, gains, sums}, rows(op)
 		case ir.ScaleBlocks:
 			return []*storage{sums, sums}, []*storage{vector}
 		case ir.SumRows:

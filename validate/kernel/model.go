@@ -212,6 +212,14 @@ func (c *modelCheck) checkExperts(t int32, o *ir.FlatOp, of *ir.LayerFacts) {
 		c.p.disagree(c.p.Task(t), "%s selects of matrices of shape %v", o.Code, shape).
 			Suggest("by the model's facts it is %v or %v", up, down)
 	}
+	if len(o.In) < 4 || o.InBuf[3] < 0 {
+		return
+	}
+	if biases := c.p.flat.Buffers[o.InBuf[3]].Shape; !slices.Equal(biases, shape[:2]) && c.once("biases of experts") {
+		c.p.disagree(c.p.Task(t), "%s adds biases of shape %v to what matrices of shape %v make", o.Code, biases,
+			shape).
+			Suggest("one for each row of each matrix")
+	}
 }
 
 // checkCache: where layers differ, the cache that an attention reads is that of its layer.

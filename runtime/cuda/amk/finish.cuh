@@ -101,6 +101,13 @@ __device__ __forceinline__ float clip(float v, float cap) {
   return v > cap ? cap : v < -cap ? -cap : v;
 }
 
+// CLAMPED_SILU_MUL: gate * sigmoid(scale * gate) * (up + 1), of a gate of at most cap, and up
+// within it on both sides.
+__device__ __forceinline__ float clamped_silu_mul(const Row& r, float v, float cap, float scale) {
+  v = r.row & 1 ? clip(v, cap) + 1.0f : v > cap ? cap : v;
+  return gated(r, v, [scale](float gate) { return sigmoid_of(scale * gate, gate); });
+}
+
 #if AMK_EXPERTS
 // SCALE_BLOCKS: v times the weight of the expert that its row is of; each has kRows rows.
 template <int kRows, class C>
@@ -117,27 +124,56 @@ __device__ __forceinline__ float residual(C& c, const Row& r) {
 
 // A vector of weights that a finisher reads row by row, such as a bias. The rows of the first
 // flush, which for most SMs are all, are loaded when a stage begins, long before they are needed.
+// With matrices of experts a row has the weight of its expert; or those of all chosen ones, of
+// which the sum counts, each times the weight of its expert.
 template <class S>
 struct RowWeights {
+  static constexpr int kEach = kSummed<S>;  // of a row
+  static constexpr int kFirst = kEach > 1 ? kTilesAtOnce<S> * kTileRows : kFlushRows;
   const u8* weights;
-  float first;
+  const int* experts = nullptr;
+  const float* shares = nullptr;
+  float first[kEach] = {};
 
   template <class C>
   __device__ __forceinline__ RowWeights(C& c, const u8* vector)
-      : weights(vector), first(0) {
+      : weights(vector) {
+    if constexpr (kSelected<S> > 1 || kEach > 1)
+      experts = c.shared.experts[0], shares = c.shared.shares[0];
     const int at = kTokens > 1 ? c.tid % kFlushRows : c.tid;
     const int row = tiles_of<S>(c.sm, c.layer).begin * kTileRows + at;
-    if (at < kFlushRows && row < S::kRows)
-      first = load_weight(weights, row);
+    if (at < kFirst && row < S::kRows) load(first, row);
   }
   __device__ __forceinline__ float of(const Row& r) const {
-    if (r.local < kFlushRows) return first;
-    return r.valid ? load_weight(weights, r.row) : 0.0f;
+    if (r.local < kFirst) return sum_of(first);
+    if (!r.valid) return 0.0f;
+    float own[kEach];
+    load(own, r.row);
+    return sum_of(own);
   }
   // Of several rows that a thread has at once (prompt_pairs.cuh).
   template <class Rows>
   __device__ __forceinline__ auto of(const Rows& r) const {
     return r.elements_of(weights);
+  }
+
+ private:
+  __device__ __forceinline__ void load(float (&to)[kEach], int row) const {
+    constexpr int kRows = S::kRows / kSelected<S>;  // of a matrix
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      int at = row;
+      if constexpr (kSelected<S> > 1) at = experts[row / kRows] * kRows + row % kRows;
+      if constexpr (kEach > 1) at += experts[i] * kRows;
+      to[i] = load_weight(weights, at);
+    }
+  }
+  __device__ __forceinline__ float sum_of(const float (&own)[kEach]) const {
+    if constexpr (kEach == 1) return own[0];
+    float sum = shares[0] * own[0];
+#pragma unroll
+    for (int i = 1; i < kEach; ++i) sum = fmaf(shares[i], own[i], sum);
+    return sum;
   }
 };
 

@@ -49,32 +49,49 @@ __device__ inline float row_of_expert(Packed matrices, int columns, int row, con
   return warp_sum(sum);
 }
 
-// The middle of the chosen experts, one after another, rounded, of `wide` elements each: silu(gate)
-// * up, times the expert's weight. An expert has 2 * wide rows, those of gate and up in turn. A
-// warp for each element.
+// What is made of a gate and up: silu(gate) * up, or with a bound of both, which up has on both
+// sides, gate * sigmoid(scale * gate) * (up + 1).
+__device__ inline float gate_of_expert(float gate, float up, float bound, float scale) {
+  if (bound == 0) return gate / (1.0f + expf(-gate)) * up;
+  if (gate > bound) gate = bound;
+  if (up > bound) up = bound;
+  if (up < -bound) up = -bound;
+  return gate / (1.0f + expf(-scale * gate)) * (up + 1.0f);
+}
+
+// The middle of the chosen experts, one after another, rounded, of `wide` elements each, times the
+// expert's weight. An expert has 2 * wide rows, those of gate and up in turn. A warp for each
+// element.
 __device__ inline void experts_up(Bits* out, int n, int wide, Packed matrices, int columns,
                                   const Bits* x, const float* scale, const int* ids,
-                                  const float* shares) {
+                                  const float* shares, Packed biases = {}, float bound = 0,
+                                  float slope = 1) {
   const int element = grid_index() / 32;
   if (element >= n) return;
   const int rank = element / wide;
   const int row = (ids[rank] * wide + element % wide) * 2;
   const float factor = scale ? *scale : 1;
-  const float gate = row_of_expert(matrices, columns, row, x) * factor;
-  const float up = row_of_expert(matrices, columns, row + 1, x) * factor;
+  float gate = row_of_expert(matrices, columns, row, x) * factor;
+  float up = row_of_expert(matrices, columns, row + 1, x) * factor;
+  if (biases.buffer) gate += weight_at(biases, row), up += weight_at(biases, row + 1);
   if (thread_index() % 32 == 0)
-    put(out, element, gate / (1.0f + expf(-gate)) * up * shares[rank]);
+    put(out, element, gate_of_expert(gate, up, bound, slope) * shares[rank]);
 }
 
-// The sum of what k chosen experts make of their vectors, in order, of `rows` rows. A warp each.
+// The sum of what k chosen experts make of their vectors, in order, of `rows` rows, and of their
+// biases, each times the expert's weight. A warp each.
 template <class Out>
 __device__ inline void experts_down(Out* out, int rows, int k, Packed matrices, int columns,
-                                    const Bits* x, const int* ids) {
+                                    const Bits* x, const int* ids, const float* shares = nullptr,
+                                    Packed biases = {}) {
   const int row = grid_index() / 32;
   if (row >= rows) return;
   float sum = 0;
-  for (int rank = 0; rank < k; ++rank)
-    sum += row_of_expert(matrices, columns, ids[rank] * rows + row, x + rank * columns);
+  for (int rank = 0; rank < k; ++rank) {
+    const int at = ids[rank] * rows + row;
+    sum += row_of_expert(matrices, columns, at, x + rank * columns);
+    if (biases.buffer) sum += shares[rank] * weight_at(biases, at);
+  }
   if (thread_index() % 32 == 0) put(out, row, sum);
 }
 
