@@ -130,7 +130,7 @@ more of them. Where layers of a model have windows, rotations or sizes of their 
 counts with each combination.`)
 
 	codeInputs = diag.New("AMK1126", "inputs of matrices are not quantised", `
-The checkpoint was made for kernels that quantise what its matrices are multiplied with, too, to 8 bits for each token
-or for all. amkc takes the weights as they are stored, and multiplies with inputs of the model's dtype, which is nearer
-to the model that was quantised. Logits differ from those of such kernels by what they lose.`)
+The checkpoint was made for kernels that quantise what its matrices are multiplied with, too, to 8 or 4 bits. amkc takes
+the weights as they are stored, and multiplies with inputs of the model's dtype, which is nearer to the model that was
+quantised. Logits differ from those of such kernels by what they lose.`)
 )

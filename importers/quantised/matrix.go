@@ -9,7 +9,6 @@ package quantised
 import (
 	"bytes"
 	"fmt"
-	"math"
 
 	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
@@ -98,7 +97,7 @@ func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 		return nil, err
 	}
 	for i, v := range scale {
-		if v == 0 || math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+		if v == 0 && m.recipe.form != nvfp4 || !finite(v) {
 			return nil, diag.Errorf(codeValues, "tensor "+m.scales.t.Name, "the scale of row %d, group %d is %g; want "+
 				"a finite number other than 0", row0+i/m.scales.cols, i%m.scales.cols, v)
 		}

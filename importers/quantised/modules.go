@@ -65,6 +65,20 @@ func (s *settings) modules(field string) modules {
 	return out
 }
 
+// globs reads names, in which * stands for any characters.
+func (s *settings) globs(field string) modules {
+	out := modules{names: map[string]bool{}}
+	for _, name := range s.names(field) {
+		if strings.Contains(name, "*") {
+			text := strings.ReplaceAll(regexp.QuoteMeta(name), `\*`, ".*") + "$"
+			out.exprs = append(out.exprs, s.expression(field, text)...)
+		} else {
+			out.names[name] = true
+		}
+	}
+	return out
+}
+
 // Limits on the expressions of a config and on the bytes of one: each is tried on every module.
 const (
 	mostExpressions = 256

@@ -32,7 +32,7 @@ func (s *Scheme) Open(c *checkpoint.Checkpoint, module string) (*Matrix, *diag.D
 	r := s.of(module)
 	open := map[string]func(*recipe) *diag.Diagnostic{"compressed-tensors": o.openCompressed, "gptq": o.openGPTQ,
 		"awq": o.openAWQ, "fp8": o.openFP8, "gguf": o.openGGUF,
-		"mxfp4": o.openMXFP4}[s.Method]
+		"mxfp4": o.openMXFP4, "modelopt": o.openModelOpt}[s.Method]
 	if d := open(r); d != nil {
 		return nil, d
 	}

@@ -113,7 +113,9 @@ type grid struct {
 	dtype              checkpoint.DType // of a scale
 	rows, cols         int
 	rowsEach, colsEach int
-	transposed         bool // the tensor has rows as columns
+	transposed         bool    // the tensor has rows as columns
+	ofMatrix           float32 // in NVFP4, what all of them are multiplied with
+	divides            bool    // or what they are divided by
 }
 
 // sameShape reports whether a tensor of a shape has an element for each scale. Dimensions of 1 may be left out.
@@ -133,8 +135,11 @@ func (g *grid) at(row int) int {
 
 // read fills dst with the scales of n rows from row0 on.
 func (g *grid) read(dst []float32, row0, n int) error {
-	if g.dtype == checkpoint.E8M0 {
+	switch {
+	case g.dtype == checkpoint.E8M0:
 		return g.exponents(dst, row0)
+	case g.ofMatrix != 0:
+		return g.halvesOfE4M3(dst, row0)
 	}
 	if g.transposed {
 		part := make([]float32, n)

@@ -48,22 +48,21 @@ const (
 	scaleInv   // fp8 of transformers
 	ggufBlocks // GGUF
 	mxfp4      // of gpt-oss
+	nvfp4      // compressed-tensors, nvfp4-pack-quantized, and ModelOpt
 )
 
 // methods read quantization_config, by quant_method.
 var methods = map[string]func(*Scheme, *settings){
 	"compressed-tensors": readCompressed, "gptq": readGPTQ, "awq": readAWQ, "fp8": readFP8, "gguf": readGGUF,
-	"mxfp4": readOfExperts,
+	"mxfp4": readOfExperts, "modelopt": readModelOpt,
 }
 
-const accepted = "accepted: compressed-tensors, gptq, awq of version gemm, fp8 with weight_scale_inv, and mxfp4 " +
-	"of experts, or the original model"
+const accepted = "accepted: compressed-tensors, gptq, awq of version gemm, fp8 with weight_scale_inv, modelopt in " +
+	"NVFP4, and mxfp4 of experts, or the original model"
 
 // refused are methods that are known and not read, and what they store.
 var refused = map[string]string{
 	"bitsandbytes": "bitsandbytes keeps NF4 or int8 with absmax and quant_map",
-	"nvfp4":        "NVFP4 has elements of e2m1 with scales of e4m3",
-	"modelopt":     "ModelOpt has tensors of its own",
 }
 
 // Read returns the scheme of a config, or nil if it has none. older is quantize_config.json, in which former tools
@@ -182,7 +181,7 @@ func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.D
 	switch r.form {
 	case gptq, gptq2, awq:
 		scale = checkpoint.F16
-	case scaleInv:
+	case scaleInv, nvfp4:
 		scale = checkpoint.F32
 	}
 	return &Element{Type: r.element(), Group: group, Scale: scale, Zeros: !r.symmetric}
@@ -191,6 +190,8 @@ func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.D
 // element is the type of elements, as weight formats name it.
 func (r *recipe) element() string {
 	switch {
+	case r.form == nvfp4:
+		return "I5" // twice the value
 	case r.float && r.bits == 4:
 		return "F4E2M1"
 	case r.float:
@@ -204,7 +205,7 @@ func (r *recipe) element() string {
 // streamed is how many columns share a scale in rows of n, at most wholeGroup, and whether that is read.
 func (r *recipe) streamed(cols int) (int, bool) {
 	switch {
-	case r.form == mxfp4:
+	case r.form == mxfp4 || r.form == nvfp4:
 		return r.group, true
 	case r.group == 0 || r.group >= cols || r.group%wholeGroup == 0:
 		return wholeGroup, true

@@ -12,8 +12,16 @@ import (
 	"amkc/compiler"
 )
 
-// blocks are weights in blocks of GGUF files, which a config names and --weights does not.
-const blocks = "blocks"
+// storedForms are weights that a config says are stored so, and that --weights does not know: those of a GGUF file, and
+// NVFP4.
+var storedForms = map[string]func(config map[string]any) map[string]any{
+	"blocks": func(config map[string]any) map[string]any {
+		return map[string]any{"quant_method": "gguf", "types": typesOf(config)}
+	},
+	"nvfp4": func(map[string]any) map[string]any {
+		return map[string]any{"quant_method": "modelopt", "quant_algo": "NVFP4"}
+	},
+}
 
 // typesOf are the types of the matrices of a llama: of groups of 32 and 16 columns, with minima and without, with
 // scales of scales and without, and in qkv of the first layer a format that has the values of two types.
@@ -30,8 +38,8 @@ func typesOf(config map[string]any) map[string]string {
 	return types
 }
 
-// Matrices in blocks of GGUF files give the same bits in steps, passes of rows and of sequences, and prompts, which
-// multiply them in code of their own, and in steps what the reference VM says.
+// Matrices in blocks of GGUF files, and in NVFP4, give the same bits in steps, passes of rows and of sequences, and
+// prompts, which multiply them in code of their own, and in steps what the reference VM says.
 func TestBlocks(t *testing.T) {
 	perJob := inGate(schedules, 1)
 	if perJob == 0 {
@@ -44,11 +52,11 @@ func TestBlocks(t *testing.T) {
 	plain := Builds()[0]
 	require.Equal(t, "llama", plain["model"])
 	var builds []Build
-	for _, edits := range []Build{{"arch": "sm_90", "rows": "4", "ends": "drawn"}, {"arch": "sm_80", "dtype": "fp16",
-		"cache": "fp16", "sequences": "2x2"}} {
+	for _, edits := range []Build{{"weights": "blocks", "rows": "4", "ends": "drawn"},
+		{"weights": "blocks", "arch": "sm_80", "dtype": "fp16", "cache": "fp16", "sequences": "2x2"},
+		{"weights": "nvfp4", "rows": "4"}} {
 		b := maps.Clone(plain)
 		maps.Copy(b, edits)
-		b["weights"] = blocks
 		builds = append(builds, b)
 	}
 	o := Options{Root: root, Cache: cache, Dir: t.TempDir(), Schedules: perJob, Command: []string{exe},
@@ -60,7 +68,7 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("%s: %s", r.Build.Name(), f.Diagnostic())
 		}
 		require.Subset(t, r.Jobs, [][]string{{"ends", "rows4", "prompt-20"},
-			{"reference", "sequences2rows2", "prompt-9"}}[i])
+			{"reference", "sequences2rows2", "prompt-9"}, {"stops", "rows4", "prompt-3"}}[i])
 		fmt.Printf("%s: %d schedules, %d values\n", r.Build.Name(), r.Schedules, r.Values)
 	}
 	_, err = os.Stat(filepath.Join(o.Dir, "01"))

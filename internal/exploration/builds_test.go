@@ -133,8 +133,8 @@ func (b Build) config(root string) ([]byte, error) {
 		}
 	}
 	b.size(config)
-	if b["weights"] == blocks {
-		config["quantization_config"] = map[string]any{"quant_method": "gguf", "types": typesOf(config)}
+	if stored := storedForms[b["weights"]]; stored != nil {
+		config["quantization_config"] = stored(config)
 	}
 	maps.DeleteFunc(config, func(_ string, v any) bool { return v == nil })
 	return json.Marshal(config)
@@ -246,7 +246,7 @@ func (b Build) options(model string) (o compiler.Options, err error) {
 			o.Passes = append(o.Passes, ir.PassOf(n, number(ofEach)))
 		}
 	}
-	if b["weights"] != "none" && b["weights"] != blocks {
+	if b["weights"] != "none" && storedForms[b["weights"]] == nil {
 		var wrong error
 		if o.Formats, wrong = passes.ParseWeightFormats(b["weights"]); wrong != nil {
 			return o, wrong

@@ -118,13 +118,14 @@ func quantised(dtype string, bits int) []Format {
 	return out
 }
 
-// stored are formats of files, which no weights are rounded to by choice: the blocks of GGUF, and where matrices of
-// several types are streamed as one, what has the values of all.
+// stored are formats of files, which no weights are rounded to by choice: NVFP4, the blocks of GGUF, and where matrices
+// of several types are streamed as one, what has the values of all.
 var stored = []Format{
 	blocks{dtype: "I4", bits: 4, group: 32, scale: f16, mins: true},              // Q4_1
 	blocks{dtype: "I5", bits: 5, group: 32, scale: f16},                          // Q5_0
 	blocks{dtype: "I5", bits: 5, group: 32, scale: f16, mins: true},              // Q5_1
 	blocks{dtype: "I5", bits: 5, group: 32, scale: bf16},                         // MXFP4
+	blocks{dtype: "I5", bits: 5, group: 16, scale: f32},                          // NVFP4 of safetensors
 	blocks{dtype: "I4", bits: 4, group: 16, scale: f16, mins: true, steps: true}, // Q2_K
 	blocks{dtype: "I4", bits: 4, group: 16, scale: f16, steps: true},             // Q3_K
 	blocks{dtype: "I4", bits: 4, group: 32, scale: f16, mins: true, steps: true}, // Q4_K

@@ -59,3 +59,6 @@ func toE4M3(f float32) byte {
 	}
 	return sign | byte(min(0x7e, (bits+0x7ffff+bits>>20&1)>>20-rebased))
 }
+
+// FromE4M3 is the value of a number in e4m3 by its bits.
+func FromE4M3(bits byte) float32 { return fromE4M3[bits] }

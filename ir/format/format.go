@@ -95,7 +95,7 @@ func Names() string {
 		}
 		names += fmt.Sprintf("; tile8x128.g%s.%s of %s", strings.ReplaceAll(groups, " ", "|"), scale, f.dtype)
 	}
-	return names + "; and those of the blocks of GGUF files"
+	return names + "; and those of NVFP4 and of the blocks of GGUF files"
 }
 
 // sized returns n bytes, those of b if it has as many.

@@ -29,8 +29,10 @@ import numpy as np
 import torch
 import transformers
 from compressed_tensors.compressors import BaseCompressor
+from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
 from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
-from compressed_tensors.quantization.utils import calculate_qparams
+from compressed_tensors.quantization.lifecycle.forward import dequantize
+from compressed_tensors.quantization.utils import calculate_qparams, generate_gparam
 from gptqmodel.nn_modules.qlinear.torch import TorchLinear
 from gptqmodel.nn_modules.qlinear.torch_awq import AwqTorchLinear
 from gptqmodel.quantization import FORMAT, QuantizeConfig
@@ -87,6 +89,33 @@ class CompressedTensors:
         if dtype:
             state["weight_scale"] = state["weight_scale"].to(dtype)
         return BaseCompressor.get_value_from_registry(self.layout).decompress(state, self.scheme)["weight"]
+
+
+class NVFP4(CompressedTensors):
+    """The same with a scale of the whole matrix besides, by which the others are divided."""
+
+    def __init__(self):
+        super().__init__("nvfp4-pack-quantized", BF16, num_bits=4, type="float", strategy="tensor_group", group_size=16,
+                         scale_dtype=torch.float8_e4m3fn, zp_dtype=torch.float8_e4m3fn)
+
+    def spans(self, w):
+        parts = w.reshape(w.shape[0], -1, self.args.group_size)
+        return parts.amin(2), parts.amax(2)
+
+    def store(self, w):
+        w = w.to(self.dtype)
+        whole = generate_gparam(w.amin().reshape(1), w.amax().reshape(1))
+        scale, _ = calculate_qparams(*self.spans(w), self.args, global_scale=whole)
+        state = {"weight": w, "weight_scale": scale, "weight_global_scale": whole}
+        return BaseCompressor.get_value_from_registry(self.layout).compress(state, self.scheme)
+
+    def read(self, state, dtype=None):
+        if not dtype:
+            return super().read(state) + 0.0  # without -0, which amkc reads as 0
+        rows, half = state["weight_packed"].shape
+        return dequantize(unpack_fp4_from_uint8(state["weight_packed"], rows, 2 * half, dtype),
+                          state["weight_scale"].to(dtype), args=self.args, dtype=dtype,
+                          global_scale=state["weight_global_scale"])
 
 
 def scales_and_zeros(w, bits, group, symmetric):
@@ -213,6 +242,7 @@ MATRICES = {  # the format, and the shapes of its matrices
     "ct-fp8-tensor": (CompressedTensors("float-quantized", BF16, **E4M3, strategy="tensor"), [(11, 131)]),
     "ct-fp8-blocks": (CompressedTensors("float-quantized", BF16, **E4M3, strategy="block",
                                         block_structure=[128, 128]), [(150, 200)]),
+    "ct-nvfp4": (NVFP4(), [(13, 96), (24, 272)]),
     "gptq-g128": (GPTQ(FORMAT.GPTQ, 4, 128, True), [(32, 256), (64, 384)]),
     "gptq-g32-zeros": (GPTQ(FORMAT.GPTQ, 4, 32, False), [(32, 96), (40, 160)]),
     "gptq-old": (GPTQ(FORMAT.GPTQ, 4, 128, True, old=True), [(32, 256)]),
@@ -236,6 +266,8 @@ MODELS = {  # the format, the config, and which linears are not quantised: as th
                             {**TINY, "intermediate_size": 192, "num_key_value_heads": 2}, ["lm_head"], r"lm_head"),
     "llama-ct-int4": (CompressedTensors("pack-quantized", BF16, **INT4, strategy="group", group_size=32), "LlamaConfig",
                       {**TINY, "vocab_size": 521, "intermediate_size": 96, "tie_word_embeddings": False}, [], r"$^"),
+    "llama-ct-nvfp4": (NVFP4(), "LlamaConfig", {**TINY, "vocab_size": 521, "tie_word_embeddings": False}, ["lm_head"],
+                       r"lm_head"),
     "llama-ct-int8-mixed": (CompressedTensors("int-quantized", BF16, True, **INT8, strategy="channel"), "LlamaConfig",
                             {**TINY, "intermediate_size": 136, "mlp_bias": True}, ["lm_head", r"re:.*self_attn\..*"],
                             r"lm_head|.*self_attn\..*"),

@@ -178,6 +178,7 @@ extern "C" int amk_main(void* module) {
   stored<kInt4, 32, true, true>(), stored<kInt5, 32, true, true>(), stored<kInt6, 16, false, true>(),
       stored<kInt6, 16, true, true>();
   stored<kInt4, 16, true, true>(), stored<kInt4, 16, false, true>(), stored<kInt8, 32, false, true>();
+  stored<kInt5, 16, false, false, kFp32>();
   stored<kInt5, 16, true, true>(), stored<kInt5, 32, false, false, kBf16>(), stored<kInt8, 16, false, true>();
   with_scales<kE4m3, 32, false>(), with_scales<kE4m3, 64, false>(), with_scales<kE4m3, 128, false>();
   with_scales<kE2m1, 32, false>(), with_scales<kE2m1, 64, false>(), with_scales<kE2m1, 128, false>();

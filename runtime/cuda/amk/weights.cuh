@@ -49,7 +49,7 @@ struct ReadConstant {
   }
 };
 
-// As many bytes as are a power of two, in one load.
+// As many bytes as are a power of two, in one load if that is possible.
 template <int kBytes>
 struct LoadOf {
   using Type = u8;
@@ -69,6 +69,12 @@ struct LoadOf<8> {
 template <>
 struct LoadOf<16> {
   using Type = uint4;
+};
+template <>
+struct LoadOf<32> {  // in two
+  struct alignas(16) Type {
+    uint4 half[2];
+  };
 };
 
 // Integers of kBits bits with a scale for each row and group of kGroup columns, and a zero point or
@@ -144,7 +150,7 @@ struct Integers {
     return n;
   }
 
-  // Those of all groups of a row, of which scales and minima are in one load.
+  // Those of all groups of a row, of which scales and minima are in one load or two.
   __device__ __forceinline__ static void numbers_of_row(Numbers (&to)[kGroups], const u8* block,
                                                         int row) {
     using All = typename LoadOf<kGroups * kGroupBytes>::Type;
