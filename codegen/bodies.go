@@ -7,6 +7,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 	"amkc/kernel"
 	"amkc/knobs"
 )
@@ -111,10 +112,12 @@ func (b *builder) stageOf(s *ir.Stage, kind *kernel.Body, at site) *kernel.Stage
 	return k
 }
 
-// columnsOf are those of the matrix, or of each of the matrices, that a product multiplies by.
+// columnsOf are those of the matrix, of each of its parts that are added up, or of each of the matrices that a product
+// multiplies by.
 func (b *builder) columnsOf(s *ir.Stage) int {
-	if dims := operand(kernel.ProductOf(s.Ops).In, 1).Dims; len(dims) > 1 {
-		return b.rangeExtent(dims[len(dims)-1])
+	product := kernel.ProductOf(s.Ops)
+	if dims := operand(product.In, 1).Dims; len(dims) > 1 {
+		return b.rangeExtent(dims[len(dims)-1]) / max(1, product.IntAt("parts", 0, 1))
 	}
 	return 0
 }
@@ -278,6 +281,29 @@ func (b *builder) checkSplit(s *ir.Stage, k *kernel.Stage, at site) error {
 		return diag.Errorf(codeDist, "stage "+s.Name, "has %d parts of %d of %d columns and %d rows each, in "+
 			"grains of %d over %d SMs; want as many SMs for each part, whole grains, and all columns in blocks of %d",
 			parts, k.Columns, matrix.Shape[1], rows, d.Grain, d.SMs, block)
+	}
+	return nil
+}
+
+// checkParts holds a stage of which parts of the columns are added up to what its body has: the flush has room for the
+// sums of a tile of each part, and parts lie side by side in a tile.
+func (b *builder) checkParts(s *ir.Stage, k *kernel.Stage, f format.Format, warps int) error {
+	block := f.Geometry().Columns
+	switch {
+	case k.Added == 1:
+		return nil
+	case b.pass.NumTokens() > 1:
+		return diag.Errorf(codeStage, "stage "+s.Name, "adds up %d parts of its columns for %d tokens; the kernel has "+
+			"parts in passes of one token: want tiling.gemv.parts=1", k.Added, b.pass.NumTokens())
+	case kernel.ProductOf(s.Ops) != &s.Ops[0]:
+		return diag.Errorf(codeStage, "stage "+s.Name, "adds up %d parts of the columns of a norm; want a vector as "+
+			"it is published", k.Added)
+	case warps != kernel.Warps:
+		return diag.Errorf(codeLimit, "stage "+s.Name, "adds up %d parts of its columns, %d warps each; want "+
+			"tiling.warps.%s of %d", k.Added, warps, s.Role, kernel.Warps)
+	case k.Columns%block != 0:
+		return diag.Errorf(codeLimit, "stage "+s.Name, "adds up %d parts of %d columns; want parts of whole blocks of "+
+			"%d columns, and so fewer tiling.gemv.parts", k.Added, k.Columns, block)
 	}
 	return nil
 }

@@ -49,12 +49,12 @@ func (b *builder) cut(s *ir.Stage, f format.Format, columns int) *kernel.Cut {
 
 // checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps
 // the vector in shared memory and has no such bound. In a pass of several tokens a warp has a slab of them at a time.
-func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, summed, warps int) error {
+func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, sums, warps int) error {
 	if !b.usesMMA() || columns%4 != 0 {
 		return nil
 	}
 	chunk, g := knobs.ChunkBytes.Of(&b.p.Config), f.Geometry()
-	perWarp := func(chunk, warps int) int { return summed * kernel.QuadsPerWarp(g, columns, chunk, warps) }
+	perWarp := func(chunk, warps int) int { return sums * kernel.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
 	case b.pass.NumTokens() > 1 && b.cut(s, f, columns).Slabs() > 1 &&
 		(warps < kernel.Warps || b.readings[s].held):
@@ -69,7 +69,7 @@ func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, summed, warps
 		n.add(s.Name, columns)
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"it reads %s, and the warps of a block keep at most %d in registers; want %s",
-			values(&b.p.Model, summed*columns), maxColumns, b.wantRoom(&n))
+			values(&b.p.Model, sums*columns), maxColumns, b.wantRoom(&n))
 	default:
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are %d quads per warp, and at most %d fit; want "+

@@ -32,12 +32,13 @@ const (
 type promptProduct struct {
 	*kernel.Cut     // of a part of the columns, as a step multiplies it
 	parts       int // that the columns are cut into
+	added       int // parts of these that are added up
 }
 
 // promptTokens is how many tokens the program's kernel for prompts takes at most; 0: there is none. It multiplies
 // 16-bit elements on tensor cores, and keeps two stages of operands at least in shared memory. Schedules with barriers
 // between layers, which others are measured against, have none, nor have those whose owners of the residual add norms
-// of branches, as passes make them for several tokens alone.
+// of branches, as passes make them for several tokens alone, and those that add up parts of columns.
 func (b *builder) promptTokens() int {
 	tokens, m := knobs.PromptTokens.Of(&b.p.Config), &b.p.Model
 	switch {
@@ -56,7 +57,7 @@ func (b *builder) promptTokens() int {
 		if b.wide(p) {
 			need = promptSlots * promptSlotBytes
 		}
-		if p.Columns%4 != 0 || shared-promptScratch < need {
+		if p.added > 1 || p.Columns%4 != 0 || shared-promptScratch < need {
 			return 0
 		}
 	}

@@ -49,6 +49,15 @@ func bufferNamed(p *ir.Program, name string) *ir.Buffer {
 	return &p.Buffers[slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == name })]
 }
 
+// inParts gives the product of a stage a number of parts.
+func inParts(p *ir.Program, stage string, parts int) {
+	for k := range named(p, stage).Ops {
+		if op := &named(p, stage).Ops[k]; op.Code == ir.GEMV || op.Code == ir.GEMM {
+			op.Params = append(op.Params, ir.IntParam("parts", ir.Int(parts)))
+		}
+	}
+}
+
 func setKnob(p *ir.Program, group, name string, value int) { p.Config.Tiling[group][name] = value }
 
 func TestRefusals(t *testing.T) {
@@ -61,6 +70,21 @@ func TestRefusals(t *testing.T) {
 		"ops without a body": {pycoder, "AMK4001", "no stage body runs the ops RMSNORM GEMV_TILE", func(p *ir.Program) {
 			s := named(p, "L{i}.gate_up")
 			s.Ops = s.Ops[:2]
+		}},
+		"parts of no blocks": {pycoder, "AMK4005", "stage L{i}.down: error: adds up 8 parts of 88 columns; want " +
+			"parts of whole blocks of 32 columns", func(p *ir.Program) { inParts(p, "L{i}.down", 8) }},
+		"parts of a few warps": {pycoder, "AMK4005", "stage L{i}.o: error: adds up 2 parts of its columns, 4 warps " +
+			"each; want tiling.warps.o of 8", func(p *ir.Program) {
+			inParts(p, "L{i}.o", 2)
+			setKnob(p, "warps", "o", 4)
+		}},
+		"parts of a norm": {pycoder, "AMK4001", "adds up 2 parts of the columns of a norm",
+			func(p *ir.Program) { inParts(p, "L{i}.gate_up", 2) }},
+		"more parts than a flush has tiles": {pycoder, "AMK4001", "kParts of the kernel's gemv cannot be what it " +
+			"says; want 1, 2, 4 or 8", func(p *ir.Program) {
+			inParts(p, "L{i}.o", 16)
+			named(p, "L{i}.o").Ops[0].In[0].Dims[0] = ir.Span(ir.Int(0), ir.Int(512))
+			named(p, "L{i}.o").Ops[0].In[1].Dims[1] = ir.Span(ir.Int(0), ir.Int(512))
 		}},
 		"a matrix in two formats": {pycoder, "AMK4001", "stage L{i}.down: error: streams L01.down.weight as BF16 " +
 			"tile8x32, and as I4 tile8x128.g64.BF16 in iteration 1; want one format, and iterations of several kinds",
@@ -362,6 +386,12 @@ func TestTraffic(t *testing.T) {
 		}
 		require.Equal(t, cache, facts.Traffic.Cache, name)
 	}
+}
+
+func TestPartsOfSeveralTokensAreRefused(t *testing.T) {
+	requireRefused(t, builtProgram(t, "pycoder-5m_h200_bf16/rows8"), func(p *ir.Program) { inParts(p, "L{i}.o", 2) },
+		"AMK4001", "adds up 2 parts of its columns for 8 tokens; the kernel has parts in passes of one token: want "+
+			"tiling.gemv.parts=1")
 }
 
 func TestOrigin(t *testing.T) {

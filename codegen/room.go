@@ -29,8 +29,8 @@ func (b *builder) needs() need {
 		if columns := b.columnsOf(s.IR); columns > 0 {
 			n.kept.Multiplies(s.Matrix, &s.IR.Dist, columns, knobs.ChunkBytes.Of(&b.p.Config),
 				knobs.Warps.Of(&b.p.Config, s.IR.Role), b.p.Model.Activations)
-			if s.Of.Summed > 1 { // the columns of each begin with a block
-				columns = s.Of.Summed * ((columns + 31) / 32 * 32)
+			if sums := s.Of.Sums(); sums > 1 { // the columns of each begin with a block
+				columns = sums * ((columns + 31) / 32 * 32)
 			}
 			n.add(s.IR.Name, columns)
 		}

@@ -64,8 +64,8 @@ func (b *planner) add(n, i int) error {
 	s := b.stages[n]
 	in := instance{stage: n, signal: -1}
 	if s.format != nil {
-		b.kept.Multiplies(s.format, &s.ir.Dist, s.columns, max(1, knobs.ChunkBytes.Of(&b.program.Config)), s.warps,
-			b.program.Model.Activations)
+		b.kept.Multiplies(s.format, &s.ir.Dist, s.columns/s.sums, max(1, knobs.ChunkBytes.Of(&b.program.Config)),
+			s.warps, b.program.Model.Activations)
 	}
 	for k, span := range s.ir.Dist.Tasks(i) {
 		t := &s.tasks[k]

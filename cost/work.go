@@ -43,6 +43,7 @@ type stage struct {
 
 	format  format.Format // of its matrix; nil: it has none
 	columns int           // of that
+	sums    int           // of products with as many columns each, that rows are; at least 1
 	queries int           // elements of all query heads of its layer
 }
 
@@ -196,7 +197,7 @@ func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 			case b.Kind == ir.KVCache && role == op.Cache:
 				r.cache(&t, o, b, dims, blocksOf(o.In[n].Dims, span, pos))
 			case b.Kind == ir.Weight && role == op.Matrix:
-				r.weights(s, &t, b, dims)
+				r.parts(s, &t, o, b, dims)
 			case b.Kind == ir.Weight && o.Code == ir.SELECTED && n == 1:
 				r.experts(s, &t, o, b, dims, span)
 			}
@@ -219,6 +220,25 @@ func (r *reader) buffer(o ir.Operand, i int) *ir.Buffer {
 	return &r.program.Buffers[m.Declared]
 }
 
+// parts adds the tiles of a matrix, or of as many as its columns are parts of a sum: each is streamed on its own.
+func (r *reader) parts(s *stage, t *task, o *ir.Op, b *ir.Buffer, dims []int) {
+	parts := max(1, o.IntAt("parts", 0, 1))
+	if len(dims) == 2 {
+		dims = []int{dims[0], dims[1] / parts}
+	}
+	r.weights(s, t, b, dims)
+	r.summed(s, t, parts)
+}
+
+// summed counts what a task has of one matrix as often as rows are summed over such.
+func (r *reader) summed(s *stage, t *task, n int) {
+	if n > 1 {
+		t.streamed, t.chunks = t.streamed*float64(n), t.chunks*float64(n)
+		t.quads, t.rounds, t.batches = t.quads*n, t.rounds*n, t.batches*n
+	}
+	s.columns, s.sums = n*s.columns, n
+}
+
 // weights adds tiles, of which every one begins a slot.
 func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	if len(dims) != 2 {
@@ -228,7 +248,7 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	if f == nil {
 		return
 	}
-	s.format, s.columns = f, dims[1]
+	s.format, s.columns, s.sums = f, dims[1], 1
 	g := f.Geometry()
 	tiles, bytes := g.Tiles(dims[0]), g.TileBytes(dims[1])
 	t.tiles += tiles
@@ -260,13 +280,8 @@ func (r *reader) experts(s *stage, t *task, o *ir.Op, b *ir.Buffer, dims []int, 
 	if !o.Has("first_row") {
 		summed = max(1, lengths(o.In[2].Dims, span, 0)[len(o.In[2].Dims)-1])
 	}
-	columns := dims[2]
-	r.weights(s, t, b, []int{rows, columns})
-	if summed > 1 {
-		t.streamed, t.chunks = t.streamed*float64(summed), t.chunks*float64(summed)
-		t.quads, t.rounds, t.batches = t.quads*summed, t.rounds*summed, t.batches*summed
-		s.columns = columns * summed
-	}
+	r.weights(s, t, b, []int{rows, dims[2]})
+	r.summed(s, t, summed)
 }
 
 // roundsOfTile is how many rounds all warps take for a tile without tensor cores, each with 8 rows by 32 columns at a

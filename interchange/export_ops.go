@@ -56,8 +56,9 @@ func (e *exporter) stage(s *ir.Stage) {
 		t.Params = object("eps", op.FloatOr("eps", 0), "hidden", e.buffers[op.In[1].Buf].Numel())
 	case ir.GEMV:
 		w := e.buffers[op.In[1].Buf]
-		if op.Has("qdtype") || len(op.In) > 2 || len(w.Shape) != 2 {
-			e.fail("stage "+s.Name, "has a quantised weight or a bias; x and a weight [N, K] are accepted")
+		if op.Has("qdtype") || op.Has("parts") || len(op.In) > 2 || len(w.Shape) != 2 {
+			e.fail("stage "+s.Name, "has a quantised weight, a bias or parts of columns; x and a weight [N, K], added "+
+				"up at once, are accepted")
 			return
 		}
 		if head, ok := rotated(w); ok {

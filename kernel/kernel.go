@@ -44,9 +44,10 @@ type Stage struct {
 	Empty                                     bool
 	Signal                                    string // "" for none
 
-	// Of a product: its columns and how many parts they are cut into; whether it keeps what it reads, and reads what
-	// was kept. Of what reads a vector: whether that is the residual of its SM.
-	Columns, SplitK            int
+	// Of a product: its columns, and how many parts they are cut into, of which each is a vector of sums, or is added
+	// up with the others; whether it keeps what it reads, and reads what was kept. Of what reads a vector: whether that
+	// is the residual of its SM.
+	Columns, SplitK, Added     int
 	Holds, ReadsHeld, Resident bool
 
 	// Of a product with matrices of experts that a router has chosen: of how many its rows are, one after another, and

@@ -109,7 +109,7 @@ func TestPartsOfProductsAreRead(t *testing.T) {
 	Product.Read(&read, ops)
 	require.Equal(t, Stage{In: s.In, Rounded: s.In, Matrix: s.Matrix, Norm: s.Norm, Shift: s.Shift, Bias: s.Bias,
 		Curve: s.Curve, Residual: s.Residual, BestValue: s.BestValue, BestIndex: s.BestIndex, Centred: true, Eps: 0.5,
-		NormWeights: 2, Angles: Angles{Frequencies: "inv_freq"}, Selected: 1, Summed: 1}, read)
+		NormWeights: 2, Angles: Angles{Frequencies: "inv_freq"}, Selected: 1, Summed: 1, Added: 1}, read)
 
 	for parts := range 3 {
 		s.SplitK = max(1, parts)
@@ -119,6 +119,12 @@ func TestPartsOfProductsAreRead(t *testing.T) {
 		require.Equal(t, 8, rows.Bind(last).Len(0))
 		require.Equal(t, 64*(s.SplitK-1), columns.Bind(last).Lo.At(0), "columns of the last part")
 	}
+
+	s.SplitK, s.Added, s.NormWeights = 1, 4, 0
+	product := GemvOf(&s, "")
+	require.Equal(t, []int{256, 256}, []int{product.In[0].Dims[0].Len(0), product.In[1].Dims[1].Len(0)})
+	Product.Read(&read, []ir.Op{product})
+	require.Equal(t, []int{4, 4}, []int{read.Added, s.Sums()})
 }
 
 // Constants that are read from text must be valid for the body.

@@ -45,6 +45,11 @@ var Product = declare(&Body{
 	Fields: []Field{rows, grain, count("kColumns", "", func(s *Stage) *int { return &s.Columns }),
 		count("kSplitK", "parts of the columns; kRows are those of all",
 			func(s *Stage) *int { return &s.SplitK }).unless(1).atMost(maxParts),
+		count("kParts", "parts of the columns, whose sums are added in pairs",
+			func(s *Stage) *int { return &s.Added }).unless(1).
+			wants("1, 2, 4 or 8, of columns that are not cut otherwise", func(_ *Facts, s *Stage) bool {
+				return s.Added == 1 || s.Added <= FlushTiles && s.Added&(s.Added-1) == 0 && s.SplitK == 1
+			}),
 		count("kSelected", "experts that its rows are of, one after another",
 			func(s *Stage) *int { return &s.Selected }).unless(1).
 			wants("as many as a token has, and whole tiles of each", func(f *Facts, s *Stage) bool {
@@ -72,6 +77,7 @@ var Product = declare(&Body{
 		}
 		product := ProductOf(ops)
 		s.Matrix, s.Selected, s.Summed = name(product.In, 1), 1, 1
+		s.Added = product.IntAt("parts", 0, 1)
 		if product.Code == ir.SELECTED {
 			s.Ids, s.Bias, s.Shares = name(product.In, 2), name(product.In, 3), name(product.In, 4)
 			if s.Summed = find(ops, ir.SumRows).IntAt("parts", 0, 1); s.Summed == 1 {
@@ -141,16 +147,16 @@ const PlainReader, OfResidual = "Plain", "Residual"
 // vector is what a stage reads.
 func (s *Stage) vector() ir.Operand {
 	if s.Resident {
-		return view(s.Rounded, ownSM, upTo(s.Columns))
+		return view(s.Rounded, ownSM, upTo(s.columns()))
 	}
-	return view(s.In, upTo(s.Columns))
+	return view(s.In, upTo(s.columns()))
 }
 
 // NormOf is the norm of the vector that a stage reads.
 func NormOf(s *Stage) ir.Op {
 	n := op(normCode(s), nil, views(s.vector()), normParams(s)...)
 	for _, weight := range []string{s.Norm, s.Shift}[:max(0, min(2, s.NormWeights))] {
-		n.In = append(n.In, view(weight, upTo(s.Columns)))
+		n.In = append(n.In, view(weight, upTo(s.columns())))
 	}
 	return n
 }
@@ -158,7 +164,7 @@ func NormOf(s *Stage) ir.Op {
 // GemvOf is the product with the result of the norm, a temporary, or with the vector that the stage reads. If the
 // columns are cut into parts, the rows of a task are of one part.
 func GemvOf(s *Stage, normed string) ir.Op {
-	in, rows, columns := s.vector(), TaskRows, upTo(s.Columns)
+	in, rows, columns := s.vector(), TaskRows, upTo(s.columns())
 	if s.SplitK > 1 {
 		part := spanA.Div(s.Rows / s.SplitK)
 		before := part.Mul(s.Rows / s.SplitK)
@@ -170,8 +176,18 @@ func GemvOf(s *Stage, normed string) ir.Op {
 	if normed != "" {
 		in = view(normed)
 	}
-	return op(ir.GEMV, nil, views(in, view(s.Matrix, rows, columns)))
+	product := op(ir.GEMV, nil, views(in, view(s.Matrix, rows, columns)))
+	if s.Added > 1 {
+		product.Params = []ir.Param{ir.IntParam("parts", ir.Int(s.Added))}
+	}
+	return product
 }
+
+// columns are those of all parts that are added up.
+func (s *Stage) columns() int { return max(1, s.Added) * s.Columns }
+
+// Sums is how many sums a finished row is added up from: of parts of the columns, or of products with experts.
+func (s *Stage) Sums() int { return max(1, s.Added) * max(1, s.Summed) }
 
 // chosenBy is how many matrices a product selects.
 func chosenBy(o *ir.Op) int {

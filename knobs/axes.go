@@ -51,7 +51,7 @@ type Axis struct {
 }
 
 // Axes lists what a search may vary, in the order of the table: every knob with more than one value. Values are those
-// of Row.Steps for a range of integers, and all that are legal otherwise. Resolve and the passes decide which of them a
+// of Row.Steps, or all that are legal where there are none. Resolve and the passes decide which of them a
 // model and a target allow.
 func Axes() []Axis {
 	var axes []Axis
@@ -76,7 +76,11 @@ func Axes() []Axis {
 				if a.Plain = Value(strconv.Itoa(r.Plain)); r.Like != nil {
 					a.Plain = "" // not to differ
 				}
-				for _, n := range slices.Concat(r.Legal.OneOf, r.Steps) {
+				tried := r.Steps
+				if tried == nil {
+					tried = r.Legal.OneOf
+				}
+				for _, n := range tried {
 					a.add(strconv.Itoa(n))
 				}
 			}

@@ -35,7 +35,7 @@ type Row struct {
 
 	Legal   Legal // values that the kernel is written for, whatever the model and the target
 	Default int
-	Steps   []int // of a range: the values that a search tries
+	Steps   []int // the values that a search tries: of a range, or of OneOf where it does not try all
 	Plain   int   // the unoptimised value, at which a cold search begins
 	// Rule is the default for a model and a target, where that is not Default; RuleDoc says it in words.
 	Rule    func(c *Case, stage string) int

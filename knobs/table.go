@@ -25,6 +25,7 @@ const (
 	MiddleUntil     Int      = iota // tiling.attention.middle_until
 	GrainRows       Int      = iota // tiling.gemv.rows
 	SplitK          Int      = iota // tiling.gemv.split_k
+	Parts           Int      = iota // tiling.gemv.parts
 	Roll            Flag     = iota // tiling.loop.roll
 	LayerBarrier    Flag     = iota // tiling.loop.barrier
 	Warps           PerStage = iota // tiling.warps
@@ -204,6 +205,16 @@ var table = [...]Row{
 		Order: true,
 		Doc: "parts that the columns of a product are cut into at most, where every SM has the residual that they " +
 			"are added to, so that its tiles spread evenly; 1: they are not cut",
+	},
+	Parts: {
+		Group: "gemv", Name: "parts",
+		Legal: Legal{OneOf: []int{1, 2, 4, 8}}, Default: 1,
+		Steps: []int{1}, Plain: 1, // more are slower
+		Order: true, Rare: true, Check: checkParts,
+		Doc: "equal parts of the columns of o and down, each of which is summed up on its own before sums are added " +
+			"in pairs, so that GPUs which share the columns could have the same bits (docs/passes.md). A build of " +
+			"several parts reads prompts one token at a time, has no passes of several tokens, and no products that " +
+			"gemv.split_k cuts",
 	},
 	Roll: {
 		Group: "loop", Name: "roll",

@@ -82,6 +82,18 @@ func checkMiddle(c *Case) *diag.Diagnostic {
 	return nil
 }
 
+// checkParts refuses parts that are not equal.
+func checkParts(c *Case) *diag.Diagnostic {
+	n := c.Of(Parts)
+	for _, f := range c.Model.Facts() {
+		if f.QueryRows()%n != 0 || f.Intermediate%n != 0 {
+			return diag.Errorf(codeRange, where(c.rows[Parts].Path("")), "%d; o has %d columns and down %d, which are "+
+				"not as many equal parts: want fewer parts, or 1", n, f.QueryRows(), f.Intermediate)
+		}
+	}
+	return nil
+}
+
 // checkRotation holds a rotation, or those of stages, to the SMs that there are.
 func checkRotation(c *Case, k int) *diag.Diagnostic {
 	r := &c.rows[k]

@@ -42,7 +42,7 @@ func runLower(s *State) error {
 	}
 	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Pass: s.Pass, Config: config}
 	l := &lowerer{g: s.Graph, m: &p.Model, buffers: rewrite.NewBuffers(p), tokens: tokensOf(p.Pass),
-		facts: p.Model.Of(0)}
+		config: &p.Config, facts: p.Model.Of(0)}
 	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken
 	l.buffer(embeddings, ir.Input, ir.F32, ir.HBM, l.tokens.shape(p.Model.Hidden)...).Role = ir.RoleEmbeddings
 	l.buffer(hidden, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Hidden)...).Role = ir.RoleHidden
@@ -98,6 +98,7 @@ type lowerer struct {
 	m       *ir.Model
 	buffers rewrite.Buffers
 	tokens  tokens
+	config  *ir.ScheduleConfig
 	tables  []string // the keys of the frequencies that have a buffer
 	differs error    // a buffer that two layers would have in two shapes
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/knobs"
 )
 
 // norm is of the whole vector at once, or head by head. One of all queries, or of all keys, is attention's. The product
@@ -56,6 +57,9 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	l.value[n.Name] = out
 	product := ir.Op{Code: l.tokens.product(), Out: []ir.Operand{l.tokens.view(out, task)},
 		In: []ir.Operand{l.tokens.view(in, upTo(cols)), view(w, task, upTo(cols))}}
+	if parts := knobs.Parts.Of(l.config); parts > 1 && l.shared(n.Inputs[0]) {
+		product.Params = []ir.Param{ir.IntParam("parts", ir.Int(parts))}
+	}
 	if len(n.Weights) == 1 {
 		l.stage(n, out, ofRows(rows), product)
 		return
@@ -65,4 +69,12 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	product.Out = []ir.Operand{temp("%y")}
 	l.stage(n, out, ofRows(rows), product, ir.Op{Code: ir.ADD, Out: []ir.Operand{l.tokens.view(out, task)},
 		In: []ir.Operand{temp("%y"), view(bias, task)}})
+}
+
+// shared reports whether GPUs that share a layer would have an equal part of a value each: heads that attend, or
+// elements of an MLP.
+func (l *lowerer) shared(name string) bool {
+	return slices.ContainsFunc(l.nodes, func(n ir.GraphNode) bool {
+		return n.Name == name && (n.Op == "attention" || ir.FinishedBy(n.Op) != nil)
+	})
 }

@@ -76,7 +76,7 @@ func TestOrderOfKnobs(t *testing.T) {
 		}
 	}
 	for _, r := range []*knobs.Row{knobs.ChunkBytes.Row(), knobs.SplitFrom.Row(), knobs.MaxSplits.Row(),
-		knobs.SplitK.Row()} {
+		knobs.SplitK.Row(), knobs.Parts.Row()} {
 		require.True(t, moved[r], r.Path(""))
 	}
 }

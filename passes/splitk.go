@@ -73,7 +73,8 @@ func runSplitK(s *State) error {
 
 // branchOf returns the vector that a stage publishes which is a product and no more, as its buffer is declared.
 func branchOf(p *ir.Program, st *ir.Stage, loop *ir.Loop) *ir.Buffer {
-	if op := &st.Ops[0]; loop != nil && len(st.Ops) == 1 && op.Code == tokensOf(p.Pass).product() {
+	if op := &st.Ops[0]; loop != nil && len(st.Ops) == 1 && op.Code == tokensOf(p.Pass).product() &&
+		!op.Has("parts") {
 		return rewrite.NewBuffers(p).Find(op.Out[0].Buf, ir.FirstIndex(st, loop))
 	}
 	return nil

@@ -118,11 +118,11 @@ func (c *chain) reader() {
 	default:
 		c.fail(r.at, "the reader of %s is %s; want Plain{in}, ResidualPlain{}, or a norm of gemv.cuh with its weights "+
 			"and EPS", c.f.name, r.what)
-	case kind == kernel.PlainReader && r.name == "" && len(args) == 0 && (d.SplitK == 1 || !ofResidual):
-		if d.SplitK > 1 {
+	case kind == kernel.PlainReader && r.name == "" && len(args) == 0 && (d.SplitK*d.Added == 1 || !ofResidual):
+		if d.SplitK*d.Added > 1 {
 			c.b.checkSplit(d)
 		}
-	case d.SplitK > 1:
+	case d.SplitK*d.Added > 1:
 		c.fail(r.at, "%s reads a norm or the residual, and its columns are cut; want Plain{in}", c.f.name)
 	case normalises && r.name != "" && takes && (!ofResidual || n.Code == ir.RMSNORM):
 		d.Centred, d.UnitOffset, d.NormWeights = n.Code == ir.LAYERNORM, n.UnitOffset, len(args)-1

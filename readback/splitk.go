@@ -8,13 +8,14 @@ func (b *builder) checkSplit(d *descriptor) {
 		if w = b.stored(w, d.kind); !known || w.Name != d.Matrix {
 			continue
 		}
+		parts := d.SplitK * d.Added
 		if len(w.Shape) != 2 {
 			b.schedule.fail(d.at, "struct %s has columns in %d parts of %s, which is not a matrix; want those of one",
-				d.scope.name, d.SplitK, w.Name)
-		} else if d.SplitK*w.Shape[0] != d.Rows || d.SplitK*d.Columns != w.Shape[1] ||
+				d.scope.name, parts, w.Name)
+		} else if d.SplitK*w.Shape[0] != d.Rows || parts*d.Columns != w.Shape[1] ||
 			w.Shape[0]%8 != 0 || d.Columns%w.Format().Geometry().Columns != 0 {
 			b.schedule.fail(d.at, "struct %s has %d rows and %d columns in %d parts; want all of the %d by %d of %s, "+
-				"and parts of whole blocks of the matrix", d.scope.name, d.Rows, d.Columns, d.SplitK, w.Shape[0],
+				"and parts of whole blocks of the matrix", d.scope.name, d.Rows, d.Columns, parts, w.Shape[0],
 				w.Shape[1], w.Name)
 		}
 	}

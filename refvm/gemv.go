@@ -47,17 +47,22 @@ func gemv(w *worker, o *op) error {
 		return w.misfit(o, "has %d inputs, want a qdtype of I8 or I4 with them", len(o.in))
 	}
 	w.tell(&o.in[1], x, scales, k)
-	multiply := func(b int, row []float32) float32 { return dot(x[b*k:(b+1)*k], row) }
+	parts := o.src.IntAt("parts", 0, 1)
+	if parts < 1 || parts&(parts-1) != 0 || k%parts != 0 {
+		return w.misfit(o, "has %d columns in %d parts, want equal parts, as many as a power of two", k, parts)
+	}
+	sums, each := w.alloc(parts), k/parts
+	multiply := func(part, b int, row []float32) float32 { return dot(x[b*k+part*each:][:each], row) }
 	if in := &o.in[1]; w.roundsFor(in) {
 		first := in.dims[in.rank-1].lo
 		if !format.InFixedPoint(in.st.buf.Format()) {
 			x = w.inFP16(x, k, first)
 		} else {
-			fixed := make([]digits, rows)
-			for b := range fixed {
-				fixed[b] = digitsOf(x[b*k:(b+1)*k], first)
+			fixed := make([]digits, rows*len(sums))
+			for i := range fixed {
+				fixed[i] = digitsOf(x[i*each:(i+1)*each], first+i%len(sums)*each)
 			}
-			multiply = func(b int, row []float32) float32 { return fixed[b].dot(row) }
+			multiply = func(part, b int, row []float32) float32 { return fixed[b*len(sums)+part].dot(row) }
 		}
 	}
 	out := w.alloc(rows * n)
@@ -68,7 +73,10 @@ func gemv(w *worker, o *op) error {
 			row = q.widen(row, j)
 		}
 		for b := range rows {
-			y := multiply(b, row)
+			for part := range sums {
+				sums[part] = multiply(part, b, row[part*each:(part+1)*each])
+			}
+			y := inPairs(sums)
 			if scales != nil {
 				y *= scales[b]
 			}
@@ -79,6 +87,17 @@ func gemv(w *worker, o *op) error {
 		}
 	}
 	return w.emit(o, out, n)
+}
+
+// inPairs adds up sums, as many as a power of two: each two of them, then each two of these, and so on. It writes over
+// them.
+func inPairs(sums []float32) float32 {
+	for ; len(sums) > 1; sums = sums[:len(sums)/2] {
+		for i := range len(sums) / 2 {
+			sums[i] = sums[2*i] + sums[2*i+1]
+		}
+	}
+	return sums[0]
 }
 
 // tell shows Options.Products what a matrix is multiplied with, if this task has its first row.

@@ -60,14 +60,28 @@ func ExactBuilds() []Exact {
 					`"chains": {"qkv": 2, "down": 2, "lm_head": 2}`})
 		}
 	}
+	// Columns of o and down in parts, which have no passes of several tokens.
+	for _, e := range []Exact{{Arch: "sm_90", DType: "bf16", Formats: formats[1], Knobs: `"gemv": {"parts": 8}`},
+		{Arch: "sm_80", DType: "fp16", Formats: formats[0], Knobs: `"gemv": {"parts": 2}`},
+		{Arch: "sm_90", DType: "fp32", Formats: formats[0], Knobs: `"gemv": {"parts": 2}`}} {
+		e.exactSizes = exactSizes{256, 512, 96, 8, 4, 32, 1, 2}
+		e.Knobs += `, "ring": {"chunk_bytes": 4096}`
+		all = append(all, e)
+	}
 	return all
 }
 
 // Name is unique among exact builds.
-func (e Exact) Name() string { return e.Arch + " " + e.DType + " " + strings.Join(e.Formats[:], ",") }
+func (e Exact) Name() string {
+	name := e.Arch + " " + e.DType + " " + strings.Join(e.Formats[:], ",")
+	if e.rows == 1 {
+		name += " parts"
+	}
+	return name
+}
 
-// OnTensorCores reports whether the build multiplies on tensor cores, and has a kernel for prompts.
-func (e Exact) OnTensorCores() bool { return e.Arch != "sm_75" && e.DType != "fp32" }
+// ReadsPrompts reports whether the build multiplies on tensor cores, without parts, and has a kernel for prompts.
+func (e Exact) ReadsPrompts() bool { return e.Arch != "sm_75" && e.DType != "fp32" && e.rows > 1 }
 
 // The mean square of what norms see, so that 1/rms is a power of two, and with which products are scaled by it.
 const (
@@ -101,7 +115,10 @@ func (e Exact) Compile(ctx context.Context, dir string) (string, error) {
 			formats = append(formats, matrix+"="+f)
 		}
 	}
-	o := compiler.Options{Model: model, Name: "exact", Passes: []ir.Pass{{Rows: e.rows}}}
+	o := compiler.Options{Model: model, Name: "exact"}
+	if e.rows > 1 {
+		o.Passes = []ir.Pass{{Rows: e.rows}}
+	}
 	if o.Formats, err = passes.ParseWeightFormats(strings.Join(formats, ",")); err != nil {
 		return "", err
 	}
@@ -113,7 +130,7 @@ func (e Exact) Compile(ctx context.Context, dir string) (string, error) {
 	dtype := dtypes[e.DType]
 	o.DType = &dtype
 	prompt := 0
-	if e.OnTensorCores() {
+	if e.ReadsPrompts() {
 		prompt = 64
 	}
 	text := fmt.Sprintf(`{"tiling": {"prompt": {"tokens": %d}, %s}}`, prompt, e.Knobs)

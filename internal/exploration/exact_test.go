@@ -16,9 +16,9 @@ import (
 	"amkc/runtime/host"
 )
 
-// inCI are the exact builds that are run with the table: each way to multiply, and each format; the last one has
-// matrices for wgmma.
-var inCI = []int{0, 1, 2, 7}
+// inCI are the exact builds that are run with the table: each way to multiply, and each format; one with matrices for
+// wgmma; and one with columns in parts.
+var inCI = []int{0, 1, 2, 7, 14}
 
 // The products of all bodies are to the bit what the reference VM makes, where they add up exactly: those of single
 // tokens stage by stage, and those of passes and prompts by what the same text leads to, in which each row counts.
@@ -66,11 +66,14 @@ func exact(t *testing.T, o *Options, e Exact, dir string) error {
 	if err != nil {
 		return err
 	}
-	jobs := []string{"text", "reference", fmt.Sprintf("rows%d", e.rows)}
-	if e.OnTensorCores() {
+	jobs := []string{"text", "reference"}
+	if e.rows > 1 {
+		jobs = append(jobs, fmt.Sprintf("rows%d", e.rows))
+	}
+	if e.ReadsPrompts() {
 		jobs = append(jobs, "prompt-9")
 	}
-	if have := explore.Jobs(facts); facts.Prompt > 0 != e.OnTensorCores() {
+	if have := explore.Jobs(facts); facts.Prompt > 0 != e.ReadsPrompts() {
 		return fmt.Errorf("%s: the jobs are %v", e.Name(), have)
 	}
 	report, _, err := o.explore(t.Context(), build, jobs, 0)
@@ -90,7 +93,7 @@ func exact(t *testing.T, o *Options, e Exact, dir string) error {
 // to the bit. Rows that are rotated have the errors of sines at all positions but the first.
 func allExact(e Exact, r *explore.Report) error {
 	exact, outputs, positions := 0, 0, 3
-	if e.OnTensorCores() {
+	if e.ReadsPrompts() {
 		positions = 22 // the text of prompts
 	}
 	for _, j := range r.Jobs {

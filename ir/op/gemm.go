@@ -4,7 +4,7 @@ var GEMM = declare(Spec{
 	Code:   6,
 	Name:   "GEMM_TILE",
 	Doc:    "GEMV_TILE of each row of x.",
-	Params: []Param{qdtype, group},
+	Params: []Param{qdtype, group, parts},
 	Kernel: true,
 	Forms:  products("[B,K]", "[B,n]", func(*Call) {}),
 })
@@ -15,6 +15,10 @@ func products(x, out string, rows func(*Call)) []Form {
 		w, k := &c.In[1], c.In[1].Last
 		if x := c.In[0].N(); !(k > 0 && x%k == 0 && x > 0) {
 			c.Fail("x has %d elements, K is %d: x must be whole rows of K", x, k)
+			return 0, 0
+		}
+		if parts := c.Int("parts", 1); parts < 1 || parts&(parts-1) != 0 || k%parts != 0 {
+			c.Fail("K is %d, in %d parts: want equal parts, as many as a power of two", k, parts)
 			return 0, 0
 		}
 		rows(c)

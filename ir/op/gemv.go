@@ -4,8 +4,10 @@ var GEMV = declare(Spec{
 	Code: 5,
 	Name: "GEMV_TILE",
 	Doc: "x·Wᵀ + bias. With qdtype, the elements of W are (q − zero) · scale; element k of a row takes entry " +
-		"k/group of its row of scales and of zeros.",
-	Params: []Param{qdtype, group},
+		"k/group of its row of scales and of zeros. With parts, a power of two, the columns are as many equal parts. " +
+		"The sum of each is that of a product with its columns alone, and sums are added in pairs, then sums of " +
+		"pairs, and so on; then the bias.",
+	Params: []Param{qdtype, group, parts},
 	Kernel: true,
 	Forms:  products("[K]", "[n]", oneRow),
 })

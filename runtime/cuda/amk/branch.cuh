@@ -5,7 +5,7 @@
 #pragma once
 
 #include "exchange_quads.cuh"
-#include "weights.cuh"
+#include "stage.cuh"
 
 namespace amk {
 
@@ -116,11 +116,5 @@ __device__ __forceinline__ float inverse_of(const float* sums, float eps) {
 __device__ __forceinline__ float normed(float v, float inverse, float gain) {
   return rounded<Element>(v * inverse * gain);
 }
-
-// How many parts are summed to the branch: S::kParts, where the descriptor has it.
-template <class S, class = void>
-constexpr int kParts = 1;
-template <class S>
-constexpr int kParts<S, decltype(void(S::kParts))> = S::kParts;
 
 }  // namespace amk

@@ -129,7 +129,7 @@ __device__ __forceinline__ float residual(C& c, const Row& r) {
 template <class S>
 struct RowWeights {
   static constexpr int kEach = kSummed<S>;  // of a row
-  static constexpr int kFirst = kEach > 1 ? kTilesAtOnce<S> * kTileRows : kFlushRows;
+  static constexpr int kFirstRows = kTilesAtOnce<S> * kTileRows;
   const u8* weights;
   const int* experts = nullptr;
   const float* shares = nullptr;
@@ -142,10 +142,10 @@ struct RowWeights {
       experts = c.shared.experts[0], shares = c.shared.shares[0];
     const int at = kTokens > 1 ? c.tid % kFlushRows : c.tid;
     const int row = tiles_of<S>(c.sm, c.layer).begin * kTileRows + at;
-    if (at < kFirst && row < S::kRows) load(first, row);
+    if (at < kFirstRows && row < S::kRows) load(first, row);
   }
   __device__ __forceinline__ float of(const Row& r) const {
-    if (r.local < kFirst) return sum_of(first);
+    if (r.local < kFirstRows) return sum_of(first);
     if (!r.valid) return 0.0f;
     float own[kEach];
     load(own, r.row);

@@ -162,7 +162,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
   constexpr int kChunks = ceil_div(kBlocks, kChunkBlocks);
   constexpr int kBatch = 8;  // words a thread polls together
   constexpr int kPadded = round_up(S::kColumns, 32);  // of each matrix that a row is summed over
-  constexpr int kAll = kSummed<S> * kPadded;
+  constexpr int kAll = kSums<S> * kPadded;
   static_assert(kAll <= kVectorScratch, "the vector fits its scratch");
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
@@ -184,8 +184,8 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
         const int before = part_of<S>(mine.begin) * S::kColumns;
         auto words = word_poll<Element, kBatch>(page_copy(c, in.page), [first, before](int i) {
           const int at = first + i * kConsumers;
-          const int matrix = kSummed<S> > 1 ? at / kPadded : 0, column = at - matrix * kPadded;
-          return matrix < kSummed<S> && column < S::kColumns
+          const int matrix = kSums<S> > 1 ? at / kPadded : 0, column = at - matrix * kPadded;
+          return matrix < kSums<S> && column < S::kColumns
                      ? before + matrix * S::kColumns + column
                      : -1;
         });
@@ -220,8 +220,8 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
   for (int first = 0; first < tiles; first += kTilesAtOnce<S>) {
     const int in_flush = min(kTilesAtOnce<S>, tiles - first);
 #pragma unroll 1
-    for (int i = 0; i < in_flush * kSummed<S>; ++i) {
-      const Activation* const vector = c.shared.vector + i % kSummed<S> * kPadded;
+    for (int i = 0; i < in_flush * kSums<S>; ++i) {
+      const Activation* const vector = c.shared.vector + i % kSums<S> * kPadded;
       float sum = 0;
 #pragma unroll 1
       for (int chunk = 0; chunk < kChunks; ++chunk) {

@@ -20,8 +20,9 @@ namespace amk {
 
 // How the columns of a tile are cut: into chunks of one ring slot, and these into the quads of each
 // warp. Warp i of the kWarps that share a tile takes quads i, i + kWarps, … of every chunk; `sub`
-// counts its quads over the whole tile. Where rows are sums over several matrices, a tile has the
-// quads of one after those of another, and what is said of columns is so of each.
+// counts its quads over the whole tile. Where rows are sums over several matrices, or parts of the
+// columns, a tile has the quads of one after those of another, and what is said of columns is so of
+// each.
 template <class S>
 struct GemvShape {
   using W = Matrix<S>;
@@ -31,19 +32,21 @@ struct GemvShape {
   static constexpr int kLastQuadBlocks = kBlocks - (kQuads - 1) * kQuadBlocks;
   static constexpr int kChunkQuads = kChunkBytes<S> / W::kQuadBytes;
   static constexpr int kMatrixChunks = kTileChunks<S>;
-  static constexpr int kChunks = kSummed<S> * kMatrixChunks;
+  static constexpr int kChunks = kSums<S> * kMatrixChunks;
   static constexpr int kGroups = kConsumerWarps / S::kWarps;  // tiles worked on at once
   static constexpr int kChunkSubs = ceil_div(kChunkQuads, S::kWarps);
   static constexpr int kLastChunkQuads = kQuads - (kMatrixChunks - 1) * kChunkQuads;
   static constexpr int kMatrixSubs =
       (kMatrixChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
-  static constexpr int kSubs = kSummed<S> * kMatrixSubs;
+  static constexpr int kSubs = kSums<S> * kMatrixSubs;
   static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
   static constexpr int kSlabs = ceil_div(kMatrixChunks, kSlabChunks<S>);
   static constexpr int kSlabSubs = kSlabs > 1 ? kSlabChunks<S> * kChunkSubs : kMatrixSubs;
   // Quads whose products a warp begins before it adds any, and those that it holds in registers. A
-  // batch ends at most two chunks: the first is released when the second ends.
-  static constexpr int kMost = Fragments<W>::kBatch < kSubs ? Fragments<W>::kBatch : kSubs;
+  // batch ends at most two chunks: the first is released when the second ends. It is of one matrix,
+  // or of one part of the columns.
+  static constexpr int kMost =
+      kSums<S> > 1 ? 1 : Fragments<W>::kBatch < kSubs ? Fragments<W>::kBatch : kSubs;
   static constexpr int kBatch = kMost < kChunkSubs ? kMost : kChunkSubs;
   static constexpr int kDepth = kBatch > 1 ? kBatch : kSubs == 3 ? 3 : 2;
   // Whether the vector's digits are kept in shared memory, and a tile is a loop over batches: code
@@ -66,7 +69,7 @@ struct GemvShape {
   static_assert(kSubs <= 32, "a warp keeps one bit for each of its quads");
   static_assert(kTilesAtOnce<S> > 0 && kTilesAtOnce<S> % kGroups == 0,
                 "a flush group is whole rounds of tiles");
-  static_assert(kSummed<S> == 1 || kBatch == 1 && kGroups == 1, "a batch is of one matrix");
+  static_assert(kSums<S> == 1 || kBatch == 1 && kGroups == 1, "a batch is of one matrix");
   // A full barrier distinguishes a phase only from the next one. Chunks older than the window have
   // landed; bulk copies within it may land out of order.
   static_assert(kGroups == 1 || (kGroups - 1) * kChunks + 1 + (AMK_BULK_COPY ? int(kWindow) : 0) <=
@@ -341,14 +344,14 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
             slabs = row_of_warp(slabs, F::total(sum, c.lane));
             sum = {};
           }
-          if (kSummed<S> > 1 && after == Shape::kMatrixSubs && batch < kSubs) {
-            keep(i * kSummed<S> + batch / Shape::kMatrixSubs);
+          if (kSums<S> > 1 && after == Shape::kMatrixSubs && batch < kSubs) {
+            keep(i * kSums<S> + batch / Shape::kMatrixSubs);
             sum = {};
             slabs = 0;
           }
         }
       }
-      if constexpr (kSummed<S> == 1) keep(i);
+      if constexpr (kSums<S> == 1) keep(i);
       if constexpr (Reader::kNorm) {
         // After the first tile, not before it: off the critical path.
         if (first + i == 0) {

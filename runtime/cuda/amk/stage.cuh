@@ -55,9 +55,21 @@ constexpr int kSummed = 1;
 template <class S>
 constexpr int kSummed<S, decltype(void(S::kSummed))> = S::kSummed;
 
-// Tiles of rows that a flush takes: it has the sums of a tile for each matrix.
+// How many parts are added up: S::kParts, where the descriptor has it. Those of a branch are
+// vectors (branch.cuh). Those of a product are parts of its columns, of which S::kColumns is each:
+// a part is summed up as a product with its columns alone would be.
+template <class S, class = void>
+constexpr int kParts = 1;
 template <class S>
-constexpr int kTilesAtOnce = kTilesPerFlush / kSummed<S>;
+constexpr int kParts<S, decltype(void(S::kParts))> = S::kParts;
+
+// Sums that a row is added up from. What they are multiplied by follows one another in the vector.
+template <class S>
+constexpr int kSums = kParts<S> * kSummed<S>;
+
+// Tiles of rows that a flush takes: it has the sums of a tile for each part or matrix.
+template <class S>
+constexpr int kTilesAtOnce = kTilesPerFlush / kSums<S>;
 
 // The part that tiles from `first` on belong to, and the number of the first of them in that part.
 template <class S>
@@ -179,7 +191,8 @@ struct Row {
   __device__ __forceinline__ int residual() const { return token * kResidualRows + local; }
 };
 
-// The sum of a thread over the partial sums of a row of one matrix: those of all warps, in order.
+// The sum of a thread over the partial sums of a row of one matrix, or of a part of its columns:
+// those of all warps, in order.
 template <class S, class C>
 __device__ __forceinline__ float sum_of_warps(C& c, int row, int token) {
   float sum = 0;
@@ -198,12 +211,23 @@ __device__ __forceinline__ float sum_of_warps(C& c, int row, int token) {
   return sum;
 }
 
-// The same of a row of a tile, which may be the sum over several matrices, in their order.
+// The same of several parts, from the first one's row on: those of the first half and of the second
+// are added. So does a GPU of several that share the parts, and then they all add up theirs.
+template <class S, int kCount, class C>
+__device__ __forceinline__ float sum_of_parts(C& c, int row, int token) {
+  if constexpr (kCount == 1) return sum_of_warps<S>(c, row, token);
+  else
+    return sum_of_parts<S, kCount / 2>(c, row, token) +
+           sum_of_parts<S, kCount / 2>(c, row + kCount / 2 * kTileRows, token);
+}
+
+// The same of a row of a tile, which may be the sum of several parts, or over several matrices, in
+// their order.
 template <class S, class C>
 __device__ __forceinline__ float row_sum(C& c, int row, int token) {
-  if constexpr (kSummed<S> == 1) return sum_of_warps<S>(c, row, token);
-  const int first = row / kTileRows * kSummed<S> * kTileRows + row % kTileRows;
-  float sum = sum_of_warps<S>(c, first, token);
+  static_assert(kParts<S> == 1 || kSummed<S> == 1, "parts of one matrix");
+  const int first = row / kTileRows * kSums<S> * kTileRows + row % kTileRows;
+  float sum = sum_of_parts<S, kParts<S>>(c, first, token);
 #pragma unroll
   for (int i = 1; i < kSummed<S>; ++i) sum += sum_of_warps<S>(c, first + i * kTileRows, token);
   return sum;

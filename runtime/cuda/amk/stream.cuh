@@ -62,11 +62,13 @@ struct Turns {
     if (!now()) return;
     fills_for<S>(c, layer);
     using W = Matrix<S>;
+    // Parts lie side by side in a tile. Those that are added are copied one after another.
     constexpr int kPartBytes = tile_bytes<W>(S::kColumns), kTileBytes = kPartBytes * kSplitK<S>;
+    static_assert(kParts<S> == 1 || S::kColumns % W::kBlockColumns == 0, "parts of whole blocks");
     const Tiles mine = tiles_of<S>(c.sm, layer);
-    next = {first + size_t(tile_in_part<S>(mine.begin)) * kTileBytes +
+    next = {first + size_t(tile_in_part<S>(mine.begin)) * kTileBytes * kParts<S> +
                 part_of<S>(mine.begin) * kPartBytes,
-            mine.count(),
+            mine.count() * kParts<S>,
             0,
             kPartBytes,
             kTileBytes,
