@@ -122,6 +122,8 @@ var cases = []kernelCase{
 	// which has no instruction that widens e4m3
 	{target: "a100", model: "quantised/models/llama-ct-fp8", dtype: "bf16", long: true},
 	{target: "a100", model: pycoder, dtype: "bf16", rows: 8, cache: "int8", long: true},
+	{target: "h200", model: "gguf/models/llama-mixed", dtype: "bf16", prompt: true, long: true},
+	{target: "h200", model: "quantised/models/llama-ct-nvfp4", dtype: "bf16", prompt: true, long: true},
 	{target: "h200", model: "zoo/gemma3-tied", dtype: "bf16", long: true},
 	{target: "h200", model: "zoo/gemma2-split-k", dtype: "fp32", long: true},
 	{target: "h200", model: "zoo/llama-biases-yarn", dtype: "bf16", long: true},
