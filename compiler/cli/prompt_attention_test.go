@@ -47,9 +47,12 @@ func TestAttentionOfPrompts(t *testing.T) {
 					define = append(define, "-DCOMBINE="+combines[0])
 				}
 				steps := runOnCPU(t, "prompt_attention.cc", []string{dir}, append(define, "-DAMK_PROMPT=0")...)
-				prompts := runOnCPU(t, "prompt_attention.cc", []string{dir}, append(define, "-DAMK_PROMPT=1")...)
 				require.NotEmpty(t, steps)
-				require.True(t, bytes.Equal(steps, prompts))
+				for _, wgmma := range []string{"0", "1"} {
+					prompts := runOnCPU(t, "prompt_attention.cc", []string{dir},
+						append(define, "-DAMK_PROMPT=1", "-DAMK_WGMMA="+wgmma)...)
+					require.True(t, bytes.Equal(steps, prompts), "AMK_WGMMA="+wgmma)
+				}
 			})
 		}
 	}

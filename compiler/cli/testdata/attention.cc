@@ -28,6 +28,10 @@ static CacheElement::Bits& element_at(u8* cache, int head, int row, int is_value
   auto* half = reinterpret_cast<CacheElement::Bits*>(block_of(cache, head, row)) + is_value * 16 * kPadded;
   const int r = row % 16, d = dim % 16;
   if (!kCacheFragments) return half[r * kPadded + dim];
+  if (!kIntegers) {
+    return is_value ? half[dim / 8 * 128 + r / 8 * 64 + dim % 8 * 8 + r % 8]
+                    : half[r / 8 * 8 * kPadded + dim / 16 * 128 + d / 2 % 2 * 64 + r % 8 * 8 + d / 4 * 2 + d % 2];
+  }
   half += dim / 16 * 256;
   return is_value ? half[(d % 8 * 4 + r % 8 / 2) * 8 + (d / 8 + r / 8 * 2) * 2 + r % 2]
                   : half[(r % 8 * 4 + d / 4) * 8 + (r / 8 + d % 4 / 2 * 2) * 2 + d % 2];

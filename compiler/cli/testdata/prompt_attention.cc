@@ -1,4 +1,5 @@
-// Attends to texts on the CPU, with sinks and without: step by step, or with AMK_PROMPT in passes over a prompt. Writes
+// Attends to texts on the CPU, with sinks and without: step by step, or with AMK_PROMPT in passes over a prompt, with
+// AMK_WGMMA those of sm_90. Writes
 // what the stages that the test lists as STAGES make of each token, and the caches that they leave, so that the two can
 // be compared to the bit. Splits are combined by the stage COMBINE.
 #if AMK_PROMPT
@@ -29,9 +30,11 @@ constexpr Page kCombined{kOut.offset + kOut.bytes, 1 << 16, 1};
 #if AMK_PROMPT
 constexpr size_t place_of(Page page) { return kPromptPlaces.pages + prompt_page(page.offset) * kPromptTokens; }
 constexpr int kMost = kPromptTokens;  // of a pass
+constexpr int kBlockThreads = kPromptThreads;
 #else
 constexpr size_t place_of(Page page) { return page.offset; }
 constexpr int kMost = 1;
+constexpr int kBlockThreads = kThreads;
 #endif
 static Array<u8, place_of({kCombined.offset + kCombined.bytes, 0, 0})> exchange;
 static Array<u8, kCacheBytes> cache;
@@ -66,8 +69,21 @@ static float handed_over(int row, int e) {
 template <class S>
 static void attend_on_sm() {
 #if AMK_PROMPT
-  if (thread_index() == 0) init_waits(launch, block_waits());
+  if (thread_index() == 0) {
+    init_waits(launch, block_waits());
+#if AMK_WGMMA
+    init_prompt_ring(block_waits());
+#endif
+  }
   block_sync();
+#if AMK_WGMMA
+  if (thread_index() >= kConsumers) {
+    const u32 warp = (thread_index() - kConsumers) / 32;
+    PromptCopies copies(launch, warp, launch.exchange + kPromptPlaces.operand, launch.exchange + kPromptPlaces.maps);
+    if (warp < kCopyWarps && thread_index() % 32 == 0) copies.template attend<S>(0);
+    return;
+  }
+#endif
   Prompt c(launch);
   c.sm = this_sm();
   attend<S>(c, PlainHeads{kQkv}, kOut, of_heads);
@@ -106,7 +122,7 @@ static void pass(int position, int tokens) {
   }
   exchange.write();
   for (int sm = 0; sm < kSMs; ++sm) add_sm(sm);
-  run_sms(attend_on_sm<S>, AMK_PROMPT ? kConsumers : kThreads);
+  run_sms(attend_on_sm<S>, kBlockThreads);
   if constexpr (S::kSplits > 1 && !AMK_PROMPT) {
     for (int sm = 0; sm < kSMs; ++sm) add_sm(sm);
     run_sms(combine_on_sm<COMBINE>);

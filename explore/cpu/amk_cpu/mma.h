@@ -38,9 +38,22 @@ inline void mma_u8s8(int (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1
   cpu::multiply(machine::mma_u8s8, d, a0, a1, a2, a3, b0, b1, AMK_HERE);
 }
 // Each lane reads what it gets, and not the row that it says: the same bytes in all.
+template <int kNextRows = 256>
 inline uint4 load_matrices(const void* matrices, int lane) {
   const u32* const of = static_cast<const u32*>(matrices) + lane;
-  return make_uint4(of[0], of[64], of[32], of[96]);
+  const u32* const next = of + kNextRows / 4;
+  return make_uint4(of[0], next[0], of[32], next[32]);
+}
+template <int kNextRows>
+inline uint4 load_matrices_partly_written(const void* matrices, int lane) {
+  const auto row = [=](u32 at) {
+    const u8* const from = static_cast<const u8*>(matrices) + at + lane * 4;
+    machine::read_partly_written(from, sizeof(u32));
+    u32 v;
+    machine::copy_unseen(&v, from, sizeof v);
+    return v;
+  };
+  return make_uint4(row(0), row(kNextRows), row(128), row(kNextRows + 128));
 }
 inline u32 transpose8x8(u32 a, AMK_SITE) {
   return machine::warp_compute(machine::Collective::kTranspose, a, machine::movmatrix, AMK_HERE);

@@ -17,7 +17,7 @@ __device__ __forceinline__ void score_own(C& c, const HeadGroup<H> (&groups)[kGr
 #pragma unroll
   for (int f = 0; f < kFragments; f += kBatch) {
     CacheFragment k[kBatch];
-    load_fragments(k, block + c.lane * kLaneBytes, f, kFragments);
+    load_fragments<H, false>(k, block, f, c.lane);
 #pragma unroll
     for (int i = 0; i < kBatch && f + i < kFragments; ++i) {
       const uint4 keys = operand_of<Element>(k[i]);
@@ -74,10 +74,9 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     bool early = turn < chunks && turns.first_block(turn) * kCacheRows < u.rows(turn);
     if (early) {
       wait_full(c, slot, phase);
-      load_fragments(
-          k, c.ring + slot * kSlotBytes + turns.first_block(turn) * H::kCacheBlockBytes +
-              c.lane * kLaneBytes,
-          0, kFragments);
+      load_fragments<H, false>(
+          k, c.ring + slot * kSlotBytes + turns.first_block(turn) * H::kCacheBlockBytes, 0,
+          c.lane);
       lap(c, Did::kCompute);
     }
 
@@ -129,12 +128,11 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
       for (; rows > 0 && b < Turns::kChunkBlocks;
            b += kBlockWarps, rows -= kBlockWarps * kCacheRows,
            source += kBlockWarps * H::kCacheBlockBytes) {
-        const u8* at = source + c.lane * kLaneBytes;
         const int hidden = S::kWindowRows > 0 && chunk == 0 && b == 0 ? u.hidden() : 0;
         float d[H::kWarpGroups][2][4] = {};
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {
-          if (first > 0 || !early) load_fragments(k, at, first, kFragments);
+          if (first > 0 || !early) load_fragments<H, false>(k, source, first, c.lane);
           early = early && first > 0;
 #pragma unroll
           for (int i = 0; i < kBatch && first + i < kFragments; ++i) {
@@ -147,7 +145,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
           }
         }
         CacheFragment v[kBatch];
-        load_fragments(v, at + H::kHalfBlockBytes, 0, kFragments);
+        load_fragments<H, true>(v, source, 0, c.lane);
         // Rows lane/4 and lane/4 + 8 of the block.
         const int row = c.lane >> 2;
         const bool low = row >= hidden && row < rows, high = row + 8 >= hidden && row + 8 < rows;
@@ -165,7 +163,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
         const LaneRows<H> mine_rows{source, (c.lane & 3) * 2, hidden, rows};
 #pragma unroll
         for (int first = 0; first < kFragments; first += kBatch) {
-          if (first > 0) load_fragments(v, at + H::kHalfBlockBytes, first, kFragments);
+          if (first > 0) load_fragments<H, true>(v, source, first, c.lane);
           if constexpr (!kQuantisedCache) {
             if (rows < kCacheRows || hidden > 0) mine_rows.keep_seen(v);
           }

@@ -45,12 +45,11 @@ __device__ __forceinline__ void attend_block(HeadGroup<H> (&groups)[kGroups], co
                                              OwnScores (&own)[kGroups], int first, int end,
                                              int lane) {
   constexpr int kFragments = HeadGroup<H>::kFragments;
-  const u8* at = block + lane * kLaneBytes;
   CacheFragment fragments[kBatch];
   float d[kGroups][2][4] = {};
 #pragma unroll
   for (int f = 0; f < kFragments; f += kBatch) {
-    load_fragments(fragments, at, f, kFragments);
+    load_fragments<H, false>(fragments, block, f, lane);
 #pragma unroll
     for (int i = 0; i < kBatch && f + i < kFragments; ++i) {
       const uint4 keys = operand_of<Element>(fragments[i]);
@@ -82,7 +81,7 @@ __device__ __forceinline__ void attend_block(HeadGroup<H> (&groups)[kGroups], co
   const LaneRows<H> rows{block, (lane & 3) * 2, first, end};
 #pragma unroll
   for (int f = 0; f < kFragments; f += kBatch) {
-    load_fragments(fragments, at + H::kHalfBlockBytes, f, kFragments);
+    load_fragments<H, true>(fragments, block, f, lane);
     if constexpr (!kQuantisedCache) {
       if (end < kCacheRows || first > 0) rows.keep_seen(fragments);
     }
@@ -98,47 +97,46 @@ __device__ __forceinline__ void attend_block(HeadGroup<H> (&groups)[kGroups], co
   }
 }
 
-// Takes what four masks say of what a lane has of a fragment, two elements in each of four places.
-__device__ __forceinline__ u32 mixed(u32 to, u32 from, u32 by) { return (to & ~by) | (from & by); }
-__device__ __forceinline__ void mix(uint4& to, uint4 from, const u32 (&by)[4]) {
-  to = make_uint4(mixed(to.x, from.x, by[0]), mixed(to.y, from.y, by[1]),
-                  mixed(to.z, from.z, by[2]), mixed(to.w, from.w, by[3]));
-}
-__device__ __forceinline__ void mix(uint2& to, uint2 from, const u32 (&by)[4]) {
-  to = make_uint2(mixed(to.x, from.x, by[0] | by[1] << 16),
-                  mixed(to.y, from.y, by[2] | by[3] << 16));
-}
-
 // Copies the first rows of a block of the ring to an image of it, which has others. A warp does it.
 template <class H>
 __device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, int lane) {
-  constexpr int kBits = 8 * CacheElement::kBytes;
-  constexpr u32 kElement = (1u << kBits) - 1;
-  const auto mask = [rows](int row) { return row < rows ? kElement * (1u | 1u << kBits) : 0u; };
-  const auto pair_mask = [rows](int row) {
-    return (row < rows ? kElement : 0u) | (row + 1 < rows ? kElement << kBits : 0u);
+  using Piece = LaneFragment<CacheElement::kBytes>::Type;
+  constexpr int kWords = sizeof(Piece) / 4, kElements = 4 / CacheElement::kBytes;  // of a word
+  constexpr int kPieces = H::kHalfBlockBytes / sizeof(Piece);
+  struct alignas(Piece) Words {
+    u32 of[kWords];
   };
-  // A lane has two elements in each place: of keys two dims of row `key`, of key + 8, and the next
-  // two of both; of values two rows from `value` on, of two dims, and then two from value + 8 on.
-  const int key = lane >> 2, value = (lane & 3) * 2;
-  constexpr int kFragments = 2 * HeadGroup<H>::kFragments;
-  const u32 low_keys = mask(key), high_keys = mask(key + 8);
-  const u32 low_values = pair_mask(value), high_values = pair_mask(value + 8);
-#pragma unroll 1
-  for (int f = 0; f < kFragments; f += kBatch) {
-    CacheFragment from[kBatch], to[kBatch];
-    load_fragments(from, block + lane * kLaneBytes, f, kFragments);
-    load_fragments(to, image + lane * kLaneBytes, f, kFragments);
+  // Of the elements of a piece those of the first rows: row(i) is that of element i.
+  const auto mask = [rows](const auto& row) {
+    Words mask = {};
 #pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      if (f + i >= kFragments) break;
-      if (f + i < HeadGroup<H>::kFragments) {
-        mix(to[i], from[i], {low_keys, high_keys, low_keys, high_keys});
-      } else {
-        mix(to[i], from[i], {low_values, low_values, high_values, high_values});
-      }
-      *reinterpret_cast<CacheFragment*>(image + ((f + i) * 32 + lane) * kLaneBytes) = to[i];
+    for (int i = 0; i < kWords * kElements; ++i) {
+      const u32 element = (CacheElement::kBytes == 1 ? 0xffu : 0xffffu)
+                          << i % kElements * 8 * CacheElement::kBytes;
+      if (row(i) < rows) mask.of[i / kElements] |= element;
     }
+    return mask;
+  };
+  const auto mix = [](u8* to, const u8* from, const Words& mask) {
+    const Words a = load_partly_written(reinterpret_cast<const Words*>(to));
+    const Words b = load_partly_written(reinterpret_cast<const Words*>(from));
+    Words both;
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) both.of[i] = (a.of[i] & ~mask.of[i]) | (b.of[i] & mask.of[i]);
+    *reinterpret_cast<Words*>(to) = both;
+  };
+  // Every 32 pieces a row of values is where it was.
+  const Words values = mask([=](int i) {
+    return kCacheMatrices ? lane / 8 % 2 * 8 + i : (lane & 3) * 2 + i % 2 + i / 4 * 8;
+  });
+#pragma unroll 4
+  for (int piece = lane; piece < kPieces; piece += 32) {
+    const int at = piece * sizeof(Piece);
+    const Words keys = mask([=](int i) {
+      return kCacheMatrices ? at / kNextKeys<H> * 8 + lane % 8 : lane / 4 + i / 2 % 2 * 8;
+    });
+    mix(image + at, block + at, keys);
+    mix(image + H::kHalfBlockBytes + at, block + H::kHalfBlockBytes + at, values);
   }
   if (kQuantisedCache && lane < rows) {
     *reinterpret_cast<u32*>(image + scale_offset<H>(lane)) =

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "element.cuh"
+#include "hw/memory.cuh"
 
 namespace amk {
 
@@ -15,12 +16,31 @@ constexpr int kRowScaleBytes = kQuantisedCache ? 2 * Bf16::kBytes : 0;
 static_assert(!kCacheFragments || kQuantisedCache || kSame<CacheElement, Element>,
               "an mma takes rows of the cache as they lie, with operands of their type");
 
+// A block of 16-bit elements is matrices of 8 rows by 16 bytes, which ldmatrix reads for an mma,
+// and wgmma where they are. Of K their rows are those of the cache, and a matrix has half of 16
+// dims: pairs of those, by turns, as a lane has four of a query side by side. The matrices of all
+// dims come one after the other, first those of rows 0 to 7. Of V rows are dims, and a matrix has
+// eight of the cache's: for each eight dims those of rows 0 to 7 and of rows 8 to 15.
+constexpr bool kCacheMatrices = kCacheFragments && CacheElement::kBytes == 2;
+constexpr int kMatrixBytes = 8 * 16;
+
+// From one matrix of a half of a block to that with the next eight rows of a product's operand:
+// rows of the cache, or dims.
+template <class H>
+constexpr int kNextKeys = H::kPaddedHead / 8 * kMatrixBytes;
+constexpr int kNextDims = 2 * kMatrixBytes;
+
 // Byte offset of an element of the cache inside its head (ir.Layout, kvfrag16 and kvrows16).
 template <class H>
 __device__ __forceinline__ int cache_offset(u32 row, u32 dim, bool is_value) {
   const u32 base = row / kCacheRows * H::kCacheBlockBytes + (is_value ? H::kHalfBlockBytes : 0);
   const u32 r = row % kCacheRows, d = dim % 16;
   if constexpr (!kCacheFragments) return base + (r * H::kPaddedHead + dim) * CacheElement::kBytes;
+  if constexpr (kCacheMatrices) {
+    return base + (is_value ? dim / 8 * kNextDims + r / 8 * kMatrixBytes + d % 8 * 16 + r % 8 * 2
+                            : r / 8 * kNextKeys<H> + (dim / 16 * 2 + d % 4 / 2) * kMatrixBytes +
+                                  r % 8 * 16 + d / 4 * 4 + d % 2 * 2);
+  }
   const u32 lane = is_value ? d % 8 * 4 + r % 8 / 2 : r % 8 * 4 + d / 4;
   const u32 reg = is_value ? d / 8 + r / 8 * 2 : r / 8 + d % 4 / 2 * 2;
   const u32 half = is_value ? r % 2 : d % 2;

@@ -26,10 +26,9 @@ struct Bf16 {
                                              u32 b1) {
     mma_bf16(d, a0, a1, a2, a3, b0, b1);
   }
-  // The same of 64 rows, or d = A*B, of operands in shared memory.
-  template <int kSums>
-  __device__ static __forceinline__ void wgmma(float (&d)[kSums], WideOperand a, WideOperand b,
-                                               bool adds) {
+  // The same of 64 rows, or d = A*B, of B in shared memory, and A there or in registers.
+  template <int kSums, class A>
+  __device__ static __forceinline__ void wgmma(float (&d)[kSums], A a, WideOperand b, bool adds) {
     wgmma_bf16(d, a, b, adds);
   }
 };
@@ -48,9 +47,8 @@ struct Fp16 {
                                              u32 b1) {
     mma_fp16(d, a0, a1, a2, a3, b0, b1);
   }
-  template <int kSums>
-  __device__ static __forceinline__ void wgmma(float (&d)[kSums], WideOperand a, WideOperand b,
-                                               bool adds) {
+  template <int kSums, class A>
+  __device__ static __forceinline__ void wgmma(float (&d)[kSums], A a, WideOperand b, bool adds) {
     wgmma_fp16(d, a, b, adds);
   }
 };

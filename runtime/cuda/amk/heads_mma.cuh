@@ -51,17 +51,27 @@ struct BlockTurns {
   }
 };
 
-// Fragments `first` and the kBatch - 1 after it, of `count`, of which a lane has 8 elements each.
-// Nobody may have written those of rows that are not seen.
+// Fragments `first` and the kBatch - 1 after it of the keys of a block, or of its values, as far as
+// there are any: 16 dims each. Nobody may have written those of rows that are not seen.
 constexpr int kBatch = 4;
 constexpr int kLaneBytes = sizeof(CacheFragment);
-__device__ __forceinline__ void load_fragments(CacheFragment (&into)[kBatch], const u8* at,
-                                               int first, int count) {
+template <class H, bool kValues>
+__device__ __forceinline__ void load_fragments(CacheFragment (&into)[kBatch], const u8* block,
+                                               int first, int lane) {
+  constexpr int kFragments = H::kPaddedHead / 16;
+  const u8* const half = block + kValues * H::kHalfBlockBytes;
 #pragma unroll
   for (int i = 0; i < kBatch; ++i) {
-    if (first + i < count)
+    const int f = first + i;
+    if (f >= kFragments) break;
+    if constexpr (!kCacheMatrices) {
       into[i] = load_partly_written(
-          reinterpret_cast<const CacheFragment*>(at + (first + i) * 32 * kLaneBytes));
+          reinterpret_cast<const CacheFragment*>(half + (f * 32 + lane) * kLaneBytes));
+    } else if constexpr (kValues) {
+      into[i] = load_matrices_partly_written<kNextDims>(half + f * 4 * kMatrixBytes, lane);
+    } else {
+      into[i] = load_matrices_partly_written<kNextKeys<H>>(half + f * 2 * kMatrixBytes, lane);
+    }
   }
 }
 

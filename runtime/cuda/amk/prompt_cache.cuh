@@ -9,6 +9,12 @@
 
 namespace amk {
 
+// The first row that a position sees.
+template <class S>
+__device__ __forceinline__ int first_seen(int position) {
+  return S::kWindowRows > 0 ? max(0, position + 1 - S::kWindowRows) : 0;
+}
+
 // The blocks of a split, numbered as they are in it.
 template <class S>
 struct SplitBlocks {
@@ -59,6 +65,42 @@ struct BlockWalk {
       if (++warp == kWarps) warp = 0, ++split;
       begin_share();
     }
+  }
+};
+
+// The work of a pass's attention: units of a kv head and kBlockColumns columns side by side, of
+// which those of all tokens are query heads of the kv head. A block of the GPU has them in turns.
+// The last tokens, which see most, come first, and the blocks change their order with each turn, so
+// that all have about the same to do.
+template <class S, int kBlockColumns>
+struct ColumnUnits {
+  using H = HeadsOf<S>;
+  int position, tokens;
+
+  // Those of a head, and all.
+  __device__ __forceinline__ int of_head() const {
+    return ceil_div(tokens * H::kGroupHeads, kBlockColumns);
+  }
+  __device__ __forceinline__ int count() const { return H::kKVHeads * of_head(); }
+  __device__ __forceinline__ static int head(int unit) { return unit % H::kKVHeads; }
+  // The first column.
+  __device__ __forceinline__ int column(int unit) const {
+    return (of_head() - 1 - unit / H::kKVHeads) * kBlockColumns;
+  }
+  // Calls a function with the number of each unit of a block.
+  template <class Function>
+  __device__ __forceinline__ void each(int block, const Function& of_unit) const {
+#pragma unroll 1
+    for (int first = 0, turn = 0; first < count(); first += kSMs, ++turn) {
+      const int unit = first + (turn % 2 ? kSMs - 1 - block : block);
+      if (unit < count()) of_unit(unit);
+    }
+  }
+  // The blocks of the cache that columns from one on see.
+  __device__ __forceinline__ BlockWalk<S> walk(int column) const {
+    const int last = min((column + kBlockColumns - 1) / H::kGroupHeads, tokens - 1);
+    return {first_seen<S>(position + column / H::kGroupHeads) / kCacheRows,
+            (position + last) / kCacheRows};
   }
 };
 

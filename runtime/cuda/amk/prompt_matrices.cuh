@@ -58,6 +58,8 @@ struct MatrixList {
   __device__ __forceinline__ void take(const u8* matrix) {
     if (next < end) *next++ = prompt_matrix<S>(matrix);
   }
+  template <class S, class Cache>
+  __device__ __forceinline__ void attend(Cache) {}
 };
 
 }  // namespace amk

@@ -32,9 +32,7 @@ struct ProductOf<S, false, true> {
 template <class S, class Reader, class Finish>
 __device__ __forceinline__ void wide_gemv(Prompt& c, const Reader& in, Finish&& finish) {
   prepare<S>(c, in);
-  ++c.products;
-  c.next.begin();
-  if (c.tid == 0) store_shared_release(&c.shared.started, c.products);
+  begin_copies(c);
   const PromptTiles<S> tiles(c.tokens);
 #pragma unroll 1
   for (int i = c.sm; i < tiles.count(); i += kSMs)

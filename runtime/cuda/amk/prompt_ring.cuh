@@ -1,6 +1,7 @@
 // The ring through which matrices and operands of a prompt's products pass on sm_90: slots of 64
 // columns, or with quantised matrices of a quad (prompt_quads.cuh), which warps of their own copy
-// and two groups of four warps multiply. A product has tiles of some tokens by some rows, and both
+// and two groups of four warps multiply. Attention has slots of some blocks of the cache
+// (prompt_attention_wgmma.cuh). A product has tiles of some tokens by some rows, and both
 // sides go over the same tiles in the same order. The copying warps go on with the next tile while
 // the others finish one; with the next product they begin when its operand is there. Needs
 // schedule.h with AMK_WGMMA. Must not know what a stage computes.
@@ -93,10 +94,15 @@ __device__ __forceinline__ u8* prompt_slot(u32 slot) {
 template <class S, bool kQuantised>
 struct TileCopies;
 
+// How the rows of a cache are: copy(copies, cache).
+template <class S>
+struct CacheCopies;
+
 // One lane of a warp. It goes over the matrices of a pass as the stages do.
 struct PromptCopies {
   PassLaunch launch;
   const u8* operand;
+  const u8* cache;
   const TensorMap* maps;
   int tokens;
   u32 warp;  // of those that copy
@@ -111,6 +117,7 @@ struct PromptCopies {
                                           const u8* maps)
       : launch(of),
         operand(operand),
+        cache(of.cache),
         maps(reinterpret_cast<const TensorMap*>(maps)),
         tokens(of.steps),
         warp(warp),
@@ -137,6 +144,15 @@ struct PromptCopies {
 #pragma unroll 1
       for (int i = block_index(); i < tiles.count(); i += kSMs)
         TileCopies<S, Matrix<S>::kQuantised>::copy(*this, tiles[i], matrix, map);
+    }
+  }
+
+  template <class S, class Cache>
+  __device__ __forceinline__ void attend(Cache of) {
+    if constexpr (kWideAttention<S>) {
+      await_operand();
+      next.begin();
+      CacheCopies<S>::copy(*this, of);
     }
   }
 

@@ -2,6 +2,7 @@
 // schedule.h with AMK_TENSOR_CORES. Must not know what is multiplied.
 #pragma once
 
+#include "heads.cuh"
 #include "prompt_halves.cuh"
 #include "prompt_walk.cuh"
 
@@ -166,6 +167,11 @@ struct PromptShapeOf<S, true, true> : PromptColumns<S> {
 
 template <class S>
 constexpr bool kByWgmma = AMK_WGMMA && kWideMatrix<Matrix<S>>;
+// Whether wgmma attends in a stage: to 16-bit caches, of heads whose dims products can divide.
+template <class S>
+constexpr bool kWideAttention = AMK_WGMMA && kCacheMatrices &&
+                                HeadsOf<S>::kPaddedHead %
+                                        (HeadsOf<S>::kPaddedHead > 128 ? 64 : 32) == 0;
 template <class S>
 using PromptShape = PromptShapeOf<S, Matrix<S>::kQuantised, kByWgmma<S>>;
 

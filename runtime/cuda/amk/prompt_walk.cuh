@@ -1,5 +1,5 @@
-// The matrices of a prompt's pass, in the order in which its stages read them: the walk of the
-// ring's producer over a step, of which only the matrices count. Needs schedule.h. Must not know
+// The matrices and caches of a prompt's pass, in the order in which its stages read them: the walk
+// of the ring's producer over a step. Needs schedule.h. Must not know
 // the order of the stages: that is the generated kernel's.
 #pragma once
 
@@ -34,13 +34,21 @@ struct Turns {
   __device__ __forceinline__ void weights(C& c, const u8* matrix, int) {
     c.template take<S>(matrix);
   }
+  // Of a layer, which has the cache of its number unless the line says which.
+  template <class S, class C, class Cache>
+  __device__ __forceinline__ void cache(C& c, int, int, Cache cache) {
+    c.template attend<S>(cache);
+  }
   template <class S, class C>
-  __device__ __forceinline__ void cache(C&, int, int, int = 0) {}
+  __device__ __forceinline__ void cache(C& c, int layer, int) {
+    c.template attend<S>(layer);
+  }
   template <class Sink>
   __device__ __forceinline__ void copy(Sink&, int) { first = false; }
 };
 
-// What goes over the matrices of a pass: take<S>(matrix) for each.
+// What goes over the matrices of a pass: take<S>(matrix) for each, and attend<S>(cache) where a
+// stage of attention is.
 template <class C>
 struct MatrixWalk {
   C& c;

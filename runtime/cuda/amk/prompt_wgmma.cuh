@@ -27,6 +27,13 @@ __device__ __forceinline__ void add(float (&to)[kSums], const float (&d)[kSums])
   for (int i = 0; i < kSums; ++i) to[i] += d[i];
 }
 
+// What is copied next is there, and copies of it may begin. All consumers call it after a join.
+__device__ __forceinline__ void begin_copies(Prompt& c) {
+  ++c.products;
+  c.next.begin();
+  if (c.tid == 0) store_shared_release(&c.shared.started, c.products);
+}
+
 // The two groups alternate: while one multiplies a chain, the other adds up what it has. A group
 // lets the other one begin when half of its chain is done.
 __device__ __forceinline__ void await_other_group(const Prompt& c) {

@@ -39,8 +39,8 @@ __device__ inline u8* cache_block(u8* cache, Layer layer, int head, int row) {
   return cache + Block::first(layer) + (size_t(head) * Block::kBlocks + row / 16) * Block::kBytes;
 }
 
-// Place of an element of the cache: in plain rows, or in the order in which the lanes of an mma
-// hold a 16 by 16 fragment.
+// Place of an element of the cache: in plain rows, in matrices of 8 rows by 8 elements, or of
+// integers in the order in which the lanes of an mma hold a 16 by 16 fragment.
 template <class H, class Layer>
 __device__ inline CacheElement::Bits& cache_at(u8* cache, Layer layer, int head, int row,
                                                bool is_value, int dim) {
@@ -48,6 +48,14 @@ __device__ inline CacheElement::Bits& cache_at(u8* cache, Layer layer, int head,
                is_value * 16 * H::kPadded;
   const int r = row % 16, d = dim % 16;
   if (!kCacheFragments) return half[r * H::kPadded + dim];
+  if (CacheElement::kBytes == 2) {
+    // V: for each 8 dims a matrix of the first rows, and one of the others; its rows are dims. K:
+    // all matrices of the first rows, and then of the others; of 16 dims the first has those whose
+    // number has no bit 1.
+    if (is_value) return half[(dim / 8 * 2 + r / 8) * 64 + d % 8 * 8 + r % 8];
+    const int matrix = r / 8 * (H::kPadded / 8) + dim / 16 * 2 + (d >> 1 & 1);
+    return half[matrix * 64 + r % 8 * 8 + d / 4 * 2 + d % 2];
+  }
   auto* fragment = half + dim / 16 * 256;
   // K: rows are rows of the fragment, and a lane holds four dims side by side. V: turned, with dims
   // as rows.

@@ -292,21 +292,21 @@ struct UnitReader<S, NormedHeads> {
 };
 
 // Stores four elements of a k or v row where the cache has them: `head` is the first byte of a
-// head's rows, or of the block that stands in for them. From dim to dim of four, values lie 64
-// bytes apart, and pairs of keys 8.
+// head's rows, or of the block that stands in for them. From dim to dim of four values lie in rows
+// of a matrix, and pairs of keys in one matrix and the next.
 template <class H>
 __device__ __forceinline__ void store_row(u8* head, u32 row, u32 dim, bool is_value, uint2 four) {
-  static_assert(kCacheFragments, "the order of fragments");
+  static_assert(kCacheFragments, "the order of matrices");
   u8* at = head + cache_offset<H>(row, dim, is_value);
   if (is_value) {
-    constexpr int kNext = 4 * 8 * sizeof(u16);
+    constexpr int kNext = 16;
     *reinterpret_cast<u16*>(at) = u16(four.x);
     *reinterpret_cast<u16*>(at + kNext) = u16(four.x >> 16);
     *reinterpret_cast<u16*>(at + 2 * kNext) = u16(four.y);
     *reinterpret_cast<u16*>(at + 3 * kNext) = u16(four.y >> 16);
   } else {
     *reinterpret_cast<u32*>(at) = four.x;
-    *reinterpret_cast<u32*>(at + 4 * sizeof(u16)) = four.y;
+    *reinterpret_cast<u32*>(at + kMatrixBytes) = four.y;
   }
 }
 
