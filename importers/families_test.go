@@ -236,8 +236,8 @@ func TestFamiliesAreListed(t *testing.T) {
 }
 
 // Configs with all the fields that published ones carry are imported without a word from the user, or refused for a
-// reason. Some are no copies of published ones (testdata/configs/README.md says which): that these pass says that amkc
-// takes what the documentation of the models has, and not what their files have.
+// reason. Five are no copies of published files (testdata/configs/README.md says which): of these the test says nothing
+// about a field that only the files have.
 func TestConfigsAsPublished(t *testing.T) {
 	refused := map[string]string{
 		"opt-350m": "do_layer_norm_before: error: is false",
