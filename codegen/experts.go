@@ -8,9 +8,8 @@ import (
 )
 
 // checkExperts refuses a product with matrices of experts that its body has no form for: the flush has room for the
-// sums of a tile with each matrix, and these are elements as they are.
+// sums of a tile with each matrix, and registers for the vectors of all.
 func (b *builder) checkExperts(s *ir.Stage, k *kernel.Stage, f format.Format, warps int) error {
-	_, quantised := f.(format.Quantised)
 	switch {
 	case kernel.ProductOf(s.Ops).Code != ir.SELECTED:
 		return nil
@@ -20,9 +19,9 @@ func (b *builder) checkExperts(s *ir.Stage, k *kernel.Stage, f format.Format, wa
 	case b.pass.NumTokens() > 1:
 		return diag.Errorf(codeStage, "stage "+s.Name, "multiplies %d tokens by experts of their own; the kernel has "+
 			"experts in passes of one token", b.pass.NumTokens())
-	case quantised:
-		return diag.Errorf(codeStage, "stage "+s.Name, "multiplies by experts in a format with scales; the kernel has "+
-			"them in 16 or 32 bits")
+	case format.InFixedPoint(f) && k.Summed > 1:
+		return diag.Errorf(codeStage, "stage "+s.Name, "adds up products with %d matrices of integers with scales; "+
+			"the kernel adds up those of floats: want --weights with %s=fp8 or %s=none", k.Summed, s.Role, s.Role)
 	case k.Summed > kernel.FlushTiles || k.Summed > 1 && warps != kernel.Warps:
 		return diag.Errorf(codeLimit, "stage "+s.Name, "adds up products with %d matrices, %d warps each; want at "+
 			"most %d, and all %d warps", k.Summed, warps, kernel.FlushTiles, kernel.Warps)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/ir/format"
 	"amkc/ir/transform"
 )
 
@@ -116,11 +117,16 @@ func (r *referenceWriter) experts(n *ir.GraphNode) (string, error) {
 			}
 			b := &r.p.Buffers[s.Declared]
 			if !known || s.first != want.first || s.step != want.step || s.Declared != places[k].Declared ||
-				s.K != places[k].K || !slices.Equal(b.Shape, w.Shape) || b.Layout.Kind != ir.Tile8x32 {
+				s.K != places[k].K || !slices.Equal(b.Shape, w.Shape) ||
+				b.Layout.Kind != ir.Tile8x32 && b.Layout.Kind != ir.Tile8x128 {
 				return "", r.refuse(n, "needs %s from row %d on, one of %d rows, in tiles of one buffer of shape %v",
 					key, want.first, want.step, w.Shape)
 			}
 		}
 	}
-	return "{" + r.address(n, 0, tensors[0].Key, places) + "}", nil
+	at := r.address(n, 0, tensors[0].Key, places)
+	if q, quantised := r.p.Buffers[places[0].Declared].Format().(format.Quantised); quantised {
+		return fmt.Sprintf("{%s, 0, 1, %s}", at, weightFormat(q)), nil
+	}
+	return "{" + at + "}", nil
 }

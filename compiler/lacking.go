@@ -72,9 +72,6 @@ func lacksOfExperts(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) 
 	}
 	if m, err := buffers.At(op.In[1].Buf, index); err == nil {
 		b := &p.Buffers[m.Declared]
-		if b.Layout.Kind == ir.Tile8x128 {
-			lacks = append(lacks, " in formats with scales")
-		}
 		if b.Shape[1]%8 != 0 || b.Shape[2]%4 != 0 {
 			lacks = append(lacks, fmt.Sprintf(" of %d rows and %d columns; want multiples of 8 and 4", b.Shape[1],
 				b.Shape[2]))

@@ -29,7 +29,7 @@ type bodiless struct{ prefix, target, refusal string }
 func withExperts() (out []bodiless) {
 	const scores = "SIGMOID, TOPK by more than scores"
 	for prefix, refusal := range map[string]string{
-		"gpt-oss-mxfp4": "SELECTED_TILE in formats with scales", "flex-olmo": "of the residual without a norm",
+		"flex-olmo":          "of the residual without a norm",
 		"granite-moe-shared": "SILU_MUL of an expert that every token has", "qwen2-moe": "SIGMOID",
 		"qwen3-moe": "SELECTED_TILE in some layers", "dots1": scores, "ernie4-5-moe": "with bounds of the sum",
 		"glm4-moe": scores, "minimax-m2": scores, "phimoe": "TOPK by more than scores", "solar-open": scores} {

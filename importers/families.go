@@ -58,7 +58,7 @@ var Families = []Family{
 	{"glm4_moe", "GLM-4.5, GLM-4.5-Air, GLM-4.6", false, nil, importGLM4MoE},
 	{"gpt2", "GPT-2, DistilGPT-2", true, h200, importGPT2},
 	{"gpt_neox", "Pythia, GPT-NeoX", true, h200, importGPTNeoX},
-	{"gpt_oss", "gpt-oss 20B and 120B; the kernel takes them in bf16", true, nil, importGPTOSS},
+	{"gpt_oss", "gpt-oss 20B and 120B, as MXFP4 or bf16", true, nil, importGPTOSS},
 	{"granite", "Granite 3.x, its dense models", true, h200, importGranite},
 	{"granitemoe", "Granite 3.x MoE: 1B-A400M, 3B-A800M", true, nil, importGraniteMoE},
 	{"granitemoeshared", "Granite MoE with a shared expert", false, nil, importGraniteMoEShared},

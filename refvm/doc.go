@@ -46,7 +46,7 @@
 //	                                                  last hidden state, from which logits are computed
 //	LAYERNORM of a BF16 or F16 vector                 the result is rounded once to x's type
 //	a vector of a 16-bit model times one of I4 or I8  to 16-bit integers, by 128 columns, for the product (digits.go)
-//	a vector of a 16-bit model times one of F8E4M3    to F16 times a power of two, by 128 columns, for it (round.go)
+//	a vector of a 16-bit model times one of floats    to F16 times a power of two, by 128 columns, for it (round.go)
 //	rows of a KV cache of I8                          to multiples of the scale of the row, including the row of the
 //	                                                  current step as attention reads it (cache.go)
 //	attention probabilities, before they weight V     to the type of the cache, except that of the current step's

@@ -189,7 +189,7 @@ func selected(w *worker, o *op) error {
 	if first < 0 || taken < 1 || taken > of*n-first {
 		return w.misfit(o, "takes %d rows from row %d on, of %d; want rows that are there", taken, first, of*n)
 	}
-	out := w.alloc(rows * taken)
+	out, multiply := w.alloc(rows*taken), w.multiplierOf(family, x, k, 1)
 	for j := range ids {
 		b, at := j/of, j%of*n // its matrix makes rows of x[b] from `at` on
 		lo, hi := max(first, at), min(first+taken, at+n)
@@ -209,7 +209,7 @@ func selected(w *worker, o *op) error {
 			bias = w.gather(&pinned)
 		}
 		for r := lo; r < hi; r++ {
-			y := dot(x[b*k:(b+1)*k], matrix[(r-at)*k:(r-at+1)*k])
+			y := multiply(0, b, matrix[(r-at)*k:(r-at+1)*k])
 			if scales != nil {
 				y *= scales[b]
 			}

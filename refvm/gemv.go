@@ -52,19 +52,7 @@ func gemv(w *worker, o *op) error {
 		return w.misfit(o, "has %d columns in %d parts, want equal parts, as many as a power of two", k, parts)
 	}
 	sums, each := w.alloc(parts), k/parts
-	multiply := func(part, b int, row []float32) float32 { return dot(x[b*k+part*each:][:each], row) }
-	if in := &o.in[1]; w.roundsFor(in) {
-		first := in.dims[in.rank-1].lo
-		if !format.InFixedPoint(in.st.buf.Format()) {
-			x = w.inFP16(x, k, first)
-		} else {
-			fixed := make([]digits, rows*len(sums))
-			for i := range fixed {
-				fixed[i] = digitsOf(x[i*each:(i+1)*each], first+i%len(sums)*each)
-			}
-			multiply = func(part, b int, row []float32) float32 { return fixed[b*len(sums)+part].dot(row) }
-		}
-	}
+	multiply := w.multiplierOf(&o.in[1], x, k, parts)
 	out := w.alloc(rows * n)
 	for j := range n {
 		w.spend(rows * k)
@@ -98,6 +86,24 @@ func inPairs(sums []float32) float32 {
 		}
 	}
 	return sums[0]
+}
+
+// multiplierOf multiplies a part of rows of x, of which each has k elements in equal parts, by that part of a row of a
+// matrix.
+func (w *worker) multiplierOf(matrix *operand, x []float32, k, parts int) func(part, b int, row []float32) float32 {
+	each := k / parts
+	if w.roundsFor(matrix) {
+		first := matrix.dims[matrix.rank-1].lo
+		if format.InFixedPoint(matrix.st.buf.Format()) {
+			fixed := make([]digits, len(x)/each)
+			for i := range fixed {
+				fixed[i] = digitsOf(x[i*each:(i+1)*each], first+i%parts*each)
+			}
+			return func(part, b int, row []float32) float32 { return fixed[b*parts+part].dot(row) }
+		}
+		x = w.inFP16(x, k, first)
+	}
+	return func(part, b int, row []float32) float32 { return dot(x[b*k+part*each:][:each], row) }
 }
 
 // tell shows Options.Products what a matrix is multiplied with, if this task has its first row.

@@ -94,6 +94,7 @@ var (
 		"mixtral-window":    {"sliding_window": 4},
 		"olmoe-plain":       {"norm_topk_prob": true},
 		"gpt-oss-sinks":     windows,
+		"gpt-oss-mxfp4":     windows,
 	}
 )
 

@@ -25,7 +25,7 @@ var (
 // Enumerators are the enumerators of weight_format.cuh for the types of elements and of scales, by name.
 var Enumerators = func() map[string]string {
 	all := map[string]string{"F32": "kFp32", "F16": "kFp16", "BF16": "kBf16", "I4": "kInt4", "I5": "kInt5",
-		"I6": "kInt6", "I8": "kInt8"}
+		"I6": "kInt6", "I8": "kInt8", "F8E8M0": "kE8m0"}
 	for _, of := range numbers {
 		all[of.dtype] = of.enum
 	}

@@ -66,8 +66,9 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 		}
 		b := &p.flat.Buffers[n]
 		have := storage{b.DType, b.Layout.Kind}
-		quantisable := side == "input" && i == 1 && (multiplies(op.Code) || op.Code == ir.EMBED)
-		if have.layout == ir.Tile8x128 && quantisable && b.Format() != nil && b.DType != ir.F4E2M1 {
+		quantisable := side == "input" && i == 1 && (multiplies(op.Code) || op.Code == ir.SELECTED ||
+			op.Code == ir.EMBED)
+		if have.layout == ir.Tile8x128 && quantisable && b.Format() != nil {
 			continue // the stage's descriptor names the format
 		}
 		if b.Kind == ir.Weight || b.Layout.Kind == ir.Word32 {

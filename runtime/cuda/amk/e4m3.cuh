@@ -1,6 +1,7 @@
 // Numbers of 8 bits in e4m3 (OCP 8-bit floating point): a sign, 4 bits of exponent with a bias of
-// 7, 3 of mantissa; no NaN, which checkpoints are refused for. Must not know where they are in
-// memory.
+// 7, 3 of mantissa; no NaN, which checkpoints are refused for. Numbers of 4 bits in e2m1 (OCP
+// Microscaling Formats): a sign, 2 bits of exponent with a bias of 1, 1 of mantissa. Must not know
+// where they are in memory.
 #pragma once
 
 #include "hw/math.cuh"
@@ -32,6 +33,23 @@ struct E4m3 {
 #endif
 };
 
+struct E2m1 {
+  static constexpr int kBits = 4;
+
+  // As above; bits are the number's times 2^-126.
+  __device__ __forceinline__ static float to_float(u32 bits) {
+    return float_of_bits((bits & 8u) << 28 | (bits & 7u) << 22) * 0x1p126f;
+  }
+
+  static constexpr float kHalvesUnit = 0x1p14f;  // between the biases of the exponents, 1 and 15
+  __device__ __forceinline__ static uint2 to_halves(u32 four) {
+    constexpr u32 kSign = 0x80008000u, kRest = 0x0e000e00u;
+    const u32 low = byte_perm(four, 0, 0x1404), high = byte_perm(four, 0, 0x3424);
+    return make_uint2((low << 4 & kSign) | (low << 1 & kRest),
+                      (high << 4 & kSign) | (high << 1 & kRest));
+  }
+};
+
 // The type of the numbers of an element type, void for integers. It has what E4m3 has.
 template <ElementType kElement>
 struct FloatOf {
@@ -40,6 +58,10 @@ struct FloatOf {
 template <>
 struct FloatOf<kE4m3> {
   using Type = E4m3;
+};
+template <>
+struct FloatOf<kE2m1> {
+  using Type = E2m1;
 };
 
 }  // namespace amk

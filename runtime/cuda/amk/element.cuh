@@ -69,7 +69,16 @@ struct Int8 {
   __device__ static __forceinline__ Bits from_float(float v) { return Bits(float_to_int(v)); }
 };
 
-// The type that a value of a 16-bit or 32-bit element type has.
+// A power of two by its exponent, which scales are (OCP Microscaling Formats).
+struct E8m0 {
+  using Bits = u8;
+  static constexpr int kBytes = 1;
+  __device__ static __forceinline__ float to_float(Bits b) {
+    return float_of_bits(max(u32(b) << 23, 1u << 22));  // 2^-127 is subnormal
+  }
+};
+
+// The type of the numbers of an element type that scales may have.
 template <ElementType kType>
 struct ElementOf {
   using Type = Fp32;
@@ -81,6 +90,11 @@ struct ElementOf<kFp16> {
 template <>
 struct ElementOf<kBf16> {
   using Type = Bf16;
+};
+
+template <>
+struct ElementOf<kE8m0> {
+  using Type = E8m0;
 };
 
 // Whether two element types are one.

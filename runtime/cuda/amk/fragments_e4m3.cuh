@@ -82,9 +82,9 @@ struct Fragments<Floats<Number, kGroup, Scale>> {
 #pragma unroll
     for (int j = 0; j < W::kBits / 4; ++j)
       w.half[j] = *reinterpret_cast<const uint4*>(quad + j * 512 + lane * 16);
-    const auto* scales = reinterpret_cast<const typename Scale::Bits*>(quad + W::kScales);
-#pragma unroll
-    for (int g = 0; g < W::kGroups; ++g) w.scale[g] = scales[lane / 4 * W::kGroups + g];
+    using Row = typename LoadOf<sizeof(w.scale)>::Type;
+    const Row scales = reinterpret_cast<const Row*>(quad + W::kScales)[lane / 4];
+    memcpy(w.scale, &scales, sizeof scales);
   }
 
   // All lanes of a warp call it.

@@ -45,8 +45,8 @@ struct GemvShape {
   // Quads whose products a warp begins before it adds any, and those that it holds in registers. A
   // batch ends at most two chunks: the first is released when the second ends. It is of one matrix,
   // or of one part of the columns.
-  static constexpr int kMost =
-      kSums<S> > 1 ? 1 : Fragments<W>::kBatch < kSubs ? Fragments<W>::kBatch : kSubs;
+  static constexpr int kMatrixBatch = kSums<S> > 1 ? 1 : Fragments<W>::kBatch;
+  static constexpr int kMost = kMatrixBatch < kSubs ? kMatrixBatch : kSubs;
   static constexpr int kBatch = kMost < kChunkSubs ? kMost : kChunkSubs;
   static constexpr int kDepth = kBatch > 1 ? kBatch : kSubs == 3 ? 3 : 2;
   // Whether the vector's digits are kept in shared memory, and a tile is a loop over batches: code

@@ -20,9 +20,10 @@ __device__ inline float weight(const u8* buffer, size_t i) {
   return WeightElement::to_float(reinterpret_cast<const WeightElement::Bits*>(buffer)[i]);
 }
 
-// A number of 16 or 32 bits.
+// A number of 16 or 32 bits, or a power of two by its exponent.
 __device__ inline float number_at(const u8* numbers, ElementType type, int i) {
   if (type == kFp32) return reinterpret_cast<const float*>(numbers)[i];
+  if (type == kE8m0) return ldexpf(1, int(numbers[i]) - 127);
   const u16 bits = reinterpret_cast<const u16*>(numbers)[i];
   return type == kFp16 ? fp16_to_float(bits) : float_of_bits(u32(bits) << 16);
 }
@@ -34,9 +35,17 @@ __device__ inline float e4m3_value(int bits) {
   return bits & 128 ? -value : value;
 }
 
+// The value of a number in e2m1.
+__device__ inline float e2m1_value(int bits) {
+  const int exponent = bits >> 1 & 3, mantissa = bits & 1;
+  const float value = exponent == 0 ? mantissa * 0.5f : ldexpf(2 + mantissa, exponent - 2);
+  return bits & 8 ? -value : value;
+}
+
 // Bits of an element of a quantised matrix.
 __device__ inline int quantised_bits(const WeightFormat& f) {
-  return f.element == kInt4 ? 4 : f.element == kInt5 ? 5 : f.element == kInt6 ? 6 : 8;
+  if (f.element == kInt4 || f.element == kE2m1) return 4;
+  return f.element == kInt5 ? 5 : f.element == kInt6 ? 6 : 8;
 }
 
 // Where the parts of a block of a quantised matrix begin, and its bytes: tiles of 8 rows, in them
@@ -46,7 +55,8 @@ struct QuantisedBlock {
   int shared, scales, zeros, bytes;
 };
 __device__ inline QuantisedBlock quantised_block(const WeightFormat& f) {
-  const int groups = 8 * 128 / f.group, numbers = f.mins ? 2 : 1, size = f.scale == kFp32 ? 4 : 2;
+  const int groups = 8 * 128 / f.group, numbers = f.mins ? 2 : 1;
+  const int size = f.scale == kFp32 ? 4 : f.scale == kE8m0 ? 1 : 2;
   QuantisedBlock b;
   b.shared = 128 * quantised_bits(f);
   b.scales = b.shared + (f.steps ? 8 * numbers * size : 0);
@@ -87,6 +97,7 @@ __device__ inline float quantised_at(const WeightFormat& f, const u8* tile, int 
   if (bits == 6)
     q |= (block[512 + lane * 8 + upper * 4 + column % 4] >> word * 2 & 3) << 4;
   if (f.element == kE4m3) return e4m3_value(q) * scale;
+  if (f.element == kE2m1) return e2m1_value(q) * scale;
   if (f.mins) return float(q) * scale + least;
   if (bits < 8) q -= 1 << (bits - 1);
   if (bits == 8 && q >= 128) q -= 256;  // two's complement

@@ -4,7 +4,7 @@
 
 namespace amk {
 
-enum ElementType { kFp32, kFp16, kBf16, kInt4, kInt5, kInt6, kInt8, kE4m3 };
+enum ElementType { kFp32, kFp16, kBf16, kInt4, kInt5, kInt6, kInt8, kE4m3, kE2m1, kE8m0 };
 
 // Elements, and for every `group` columns of a row a scale, and possibly a zero point or a minimum,
 // which is added to the products. With steps, a scale and a minimum are an integer times a number

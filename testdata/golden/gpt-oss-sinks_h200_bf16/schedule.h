@@ -268,11 +268,12 @@ namespace amk {
 
 // ---- what depends on the features; scratch is counted in floats -------------------------------
 constexpr int kAttentionHeads = 2;  // heads a warp keeps results of
+constexpr int kAttentionOwn = 2;  // scores of own rows
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded head and 4
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 1152 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 96;  // activations, without tensor cores
-constexpr int kScratchBytes = AMK_TENSOR_CORES ? 19440 : 18672;  // without residual and ring
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 19392 : 18624;  // without residual and ring
 constexpr int kMostChosen = 3;  // experts that a router chooses for a token, at most
 
 }  // namespace amk
