@@ -41,7 +41,9 @@ type decoder struct {
 	layerNorm               *layerNorm // what norms are, nil: RMSNorm
 	biasedHead              bool       // the logits have a bias
 	widening                int        // what an absent intermediate_size is of hidden_size; 0: intermediate
-	act                     string     // the node of the activation of an MLP without gate; "": it has one
+	// how wide the MLP is, by intermediate_size; nil: as wide
+	width func(m *importer, intermediate int) int
+	act   string // the node of the activation of an MLP without gate; "": it has one
 
 	actWeights []ir.GraphWeight // of that activation, nil: none
 
@@ -59,8 +61,11 @@ type decoder struct {
 	ropes func(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope)
 	names *tensorNames // of tensors; nil: plainNames
 
-	experts *mixtureOfExperts // in place of the MLP of some layers; nil: none have any
-	sinks   bool              // each head of attention has a sink
+	// what layers have in place of attention: nil where they have attention; nil: all have attention
+	mixers     func(m *importer, model *ir.Model) []*mixer
+	gatedHeads bool              // what attention makes is multiplied by a sigmoid, of a gate for each of its elements
+	experts    *mixtureOfExperts // in place of the MLP of some layers; nil: none have any
+	sinks      bool              // each head of attention has a sink
 
 	// What rows of the embedding, branches of layers and logits are multiplied by; nil or 0: nothing.
 	embedScale               func(model *ir.Model) float64
@@ -127,6 +132,9 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 	}
 	model.Intermediate = m.size(d.field("intermediate_size"), cmp.Or(d.widening*model.Hidden, d.intermediate),
 		"intermediate")
+	if d.width != nil {
+		model.Intermediate = d.width(m, model.Intermediate)
+	}
 	kvHeads := cmp.Or(m.unlessNull(d.field("num_key_value_heads"), d.kvHeads), model.Heads)
 	model.KVHeads = m.size(d.field("num_key_value_heads"), kvHeads, "kv_heads")
 	m.leaveDrafting(d, model.Layers)

@@ -69,6 +69,8 @@ var Families = []Family{
 	{"internlm3", "InternLM3", true, h200, importInternLM3},
 	{"internvl", "InternVL 3 and 3.5 (-hf): the part that reads text", true, nil, importComposite},
 	{"iquestcoder", "IQuest Coder V1", true, h200, importIQuestCoder},
+	{"lfm2", "LFM2, LFM2.5, their dense models", false, nil, importLFM2},
+	{"lfm2_moe", "LFM2-8B-A1B, LFM2.5 with experts", false, nil, importLFM2MoE},
 	{"llama", "Llama 2 and 3.x, TinyLlama, SmolLM2, Yi", true, h100AndH200, importLlama},
 	{"llava", "LLaVA 1.5: the part that reads text", true, nil, importComposite},
 	{"llava_next", "LLaVA 1.6 (NeXT), Granite Vision: the part that reads text", true, nil, importComposite},

@@ -9,12 +9,19 @@ import (
 	"amkc/ir/transform"
 )
 
-// layer lists the nodes of a layer of the given sizes of which attention sees window positions, or all of them if
-// window is 0, and rotates queries and keys or does not.
-func (d *decoder) layer(m *ir.Model, names *tensorNames, f *ir.LayerFacts, window int, rotates bool) []ir.GraphNode {
+// A layerForm is what layers of one kind have in common.
+type layerForm struct {
+	facts   ir.LayerFacts
+	mixer   *mixer   // in place of attention; nil: they have attention
+	window  int      // positions that attention sees; 0: all
+	rope    *ir.Rope // its own; nil: that of the graph
+	rotates bool     // queries and keys
+}
+
+// layer lists the nodes of a layer.
+func (d *decoder) layer(m *ir.Model, names *tensorNames, f *layerForm) []ir.GraphNode {
 	var b nodes
-	h, hd := m.Hidden, f.HeadDim
-	qd, kd := f.QueryRows(), f.KeyRows()
+	h := m.Hidden
 	var stacks []stack
 	if d.stacks != nil {
 		stacks = d.stacks(m)
@@ -28,34 +35,17 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, f *ir.LayerFacts, windo
 		before = func(_, in string) string { return in }
 	}
 	n := before("input_norm", ir.Stream)
-	q, k := linear("q_proj", n, qd, h, d.biased.heads), linear("k_proj", n, kd, h, d.biased.heads)
-	v := linear("v_proj", n, kd, h, d.biased.heads)
-	q, k, v = d.clipped(&b, "q_clip", q, qd), d.clipped(&b, "k_clip", k, kd), d.clipped(&b, "v_clip", v, kd)
-	if d.normedHeads {
-		q = d.normHeads(&b, "q_norm", q, qd, hd, m.Eps, names.ofLayer("q_norm"))
-		k = d.normHeads(&b, "k_norm", k, kd, hd, m.Eps, names.ofLayer("k_norm"))
+	var mixed, last string // what is mixed of several positions, and its last product
+	var width int
+	if f.mixer != nil {
+		mixed, width = f.mixer.nodes(&b, n, linear)
+		last = f.mixer.last
+	} else {
+		mixed, width = d.attention(&b, m, names, f, n, linear), f.facts.QueryRows()
+		last = "o_proj"
 	}
-	if d.normedAll {
-		q = d.norm(&b, "q_norm", q, qd, m.Eps, names.ofLayer("q_norm"))
-		k = d.norm(&b, "k_norm", k, kd, m.Eps, names.ofLayer("k_norm"))
-	}
-	if rotates {
-		q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
-	}
-	if d.normedRotated {
-		q = d.normHeads(&b, "q_norm", q, qd, hd, m.Eps, names.ofLayer("q_norm"))
-		k = d.normHeads(&b, "k_norm", k, kd, hd, m.Eps, names.ofLayer("k_norm"))
-	}
-	att := b.add("attention", "attention", []int{qd}, []string{q, k, v}, d.sinksOf(names, f)...)
-	b.param(ir.FloatParam("scale", cmp.Or(d.attnScale, 1/math.Sqrt(float64(hd)))),
-		ir.IntParam("window", ir.Int(window)))
-	if d.attnCap > 0 {
-		b.param(ir.FloatParam("cap", d.attnCap))
-	}
-	b.add("k_append", "kv_append", []int{kd}, []string{k})
-	b.add("v_append", "kv_append", []int{kd}, []string{v})
-	attend := func() string { // what attention adds to the stream
-		o := linear("o_proj", att, h, qd, d.biased.o)
+	mix := func() string { // what that adds to the stream
+		o := linear(last, mixed, h, width, d.biased.o || f.mixer != nil && f.mixer.biased)
 		o = b.scaled("attn_scale", o, h, d.branchScale)
 		if d.postNorms {
 			o = norm("post_attn_norm", o)
@@ -64,17 +54,17 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, f *ir.LayerFacts, windo
 	}
 	x := ir.Stream
 	if !d.parallel {
-		x = attend()
+		x = mix()
 	}
-	if f.Experts > 0 {
-		d.mixture(&b, m, names, f, x)
+	if f.facts.Experts > 0 {
+		d.mixture(&b, m, names, &f.facts, x)
 		return b
 	}
-	act := d.middle(&b, before("post_norm", x), h, f.Intermediate, linear)
+	act := d.middle(&b, before("post_norm", x), h, f.facts.Intermediate, linear)
 	if d.parallel { // after the first half of the MLP, which needs nothing of it and fills the wait for it
-		x = attend()
+		x = mix()
 	}
-	down := linear("down_proj", act, h, f.Intermediate, d.biased.mlp)
+	down := linear("down_proj", act, h, f.facts.Intermediate, d.biased.mlp)
 	down = b.scaled("mlp_scale", down, h, d.branchScale)
 	if d.postNorms {
 		down = norm("post_mlp_norm", down)
@@ -83,9 +73,48 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, f *ir.LayerFacts, windo
 	return b
 }
 
+// attention appends what attention computes of a vector before its last product.
+func (d *decoder) attention(b *nodes, m *ir.Model, names *tensorNames, form *layerForm, n string,
+	linear linearNode) string {
+	f, h, hd := &form.facts, m.Hidden, form.facts.HeadDim
+	qd, kd := f.QueryRows(), f.KeyRows()
+	q, k := linear("q_proj", n, qd, h, d.biased.heads), linear("k_proj", n, kd, h, d.biased.heads)
+	v, gate := linear("v_proj", n, kd, h, d.biased.heads), ""
+	if d.gatedHeads {
+		gate = linear("q_gate", n, qd, h, d.biased.heads)
+	}
+	q, k, v = d.clipped(b, "q_clip", q, qd), d.clipped(b, "k_clip", k, kd), d.clipped(b, "v_clip", v, kd)
+	if d.normedHeads {
+		q = d.normHeads(b, "q_norm", q, qd, hd, m.Eps, names.ofLayer("q_norm"))
+		k = d.normHeads(b, "k_norm", k, kd, hd, m.Eps, names.ofLayer("k_norm"))
+	}
+	if d.normedAll {
+		q = d.norm(b, "q_norm", q, qd, m.Eps, names.ofLayer("q_norm"))
+		k = d.norm(b, "k_norm", k, kd, m.Eps, names.ofLayer("k_norm"))
+	}
+	if form.rotates {
+		q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
+	}
+	if d.normedRotated {
+		q = d.normHeads(b, "q_norm", q, qd, hd, m.Eps, names.ofLayer("q_norm"))
+		k = d.normHeads(b, "k_norm", k, kd, hd, m.Eps, names.ofLayer("k_norm"))
+	}
+	att := b.add("attention", "attention", []int{qd}, []string{q, k, v}, d.sinksOf(names, f)...)
+	b.param(ir.FloatParam("scale", cmp.Or(d.attnScale, 1/math.Sqrt(float64(hd)))),
+		ir.IntParam("window", ir.Int(form.window)))
+	if d.attnCap > 0 {
+		b.param(ir.FloatParam("cap", d.attnCap))
+	}
+	b.add("k_append", "kv_append", []int{kd}, []string{k})
+	b.add("v_append", "kv_append", []int{kd}, []string{v})
+	if gate != "" {
+		att = b.add("gated_attention", "gated_attention", []int{qd}, []string{att, gate})
+	}
+	return att
+}
+
 // middle appends what an MLP computes of a vector before its last product.
-func (d *decoder) middle(b *nodes, in string, hidden, width int,
-	linear func(name, in string, rows, cols int, biased bool) string) string {
+func (d *decoder) middle(b *nodes, in string, hidden, width int, linear linearNode) string {
 	up := func(name string) string { return linear(name, in, width, hidden, d.biased.mlp) }
 	if d.act != "" {
 		return b.add(d.act, d.act, []int{width}, []string{up("up_proj")}, d.actWeights...)
@@ -101,6 +130,9 @@ func (d *decoder) sinksOf(names *tensorNames, f *ir.LayerFacts) []ir.GraphWeight
 	}
 	return []ir.GraphWeight{weight(names.inLayer("self_attn.sinks"), f.Heads)}
 }
+
+// A linearNode appends a product of a vector with the matrix of a name, and returns its own.
+type linearNode func(name, in string, rows, cols int, biased bool) string
 
 // A stack is a tensor that the checkpoint stores the rows of several linears in.
 type stack struct {

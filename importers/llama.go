@@ -262,15 +262,16 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 	if d.rotate != nil {
 		rotate = d.rotate(windows)
 	}
-	type form struct {
-		facts   ir.LayerFacts
-		window  int
-		rope    *ir.Rope
-		rotates bool
+	mixers := make([]*mixer, model.Layers)
+	if d.mixers != nil {
+		mixers = d.mixers(m, &model)
 	}
-	kinds := map[form]int{}
+	kinds := map[layerForm]int{}
 	for i, window := range windows {
-		f, name := form{facts: *model.Of(i), window: window, rotates: rotate[i]}, fullAttention
+		f, name := layerForm{facts: *model.Of(i), window: window, rotates: rotate[i], mixer: mixers[i]}, fullAttention
+		if f.mixer != nil {
+			f, name = layerForm{facts: f.facts, mixer: f.mixer}, f.mixer.kind
+		}
 		if window > 0 {
 			f.rope = windowed
 		}
@@ -280,7 +281,7 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 		if f.window > 0 || f.rope != nil {
 			name = slidingAttention
 		}
-		if !f.rotates {
+		if !f.rotates && f.mixer == nil {
 			name += " without rotation"
 		}
 		if len(model.Kinds) > 0 {
@@ -295,8 +296,8 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 			kind = len(g.Kinds)
 			kinds[f] = kind
 			g.Kinds = append(g.Kinds, ir.LayerKind{Name: name, Rope: f.rope,
-				Nodes: d.layer(&model, m.names, &f.facts, f.window, f.rotates)})
-			if len(g.Kinds) == MostKinds+1 { // windows and rotations alone are fewer
+				Nodes: d.layer(&model, m.names, &f)})
+			if len(g.Kinds) == MostKinds+1 { // windows, rotations and mixers alone are fewer
 				m.fail(codeKinds, perLayerConfig, "makes layers of more than %d kinds: layer %d is of another one "+
 					"than all before it; want at most %d kinds, each of which has code of its own in the kernel",
 					MostKinds, i, MostKinds)

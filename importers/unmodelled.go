@@ -118,8 +118,6 @@ var unmodelled = map[string]string{
 	"kolibri1":                 hasExperts,
 	"laguna":                   hasExperts,
 	"lara_mini":                hasRecurrentAndExperts,
-	"lfm2":                     hasConvolutions,
-	"lfm2_moe":                 hasExpertsAndConvolutions,
 	"lfm3":                     hasConvolutions,
 	"llama4":                   "it takes images, and has experts and attention in chunks",
 	"llama4_text":              "it has experts and attention in chunks",

@@ -50,6 +50,8 @@ const (
 	ScaleBlocks
 	SIGMOID
 	ClampedSiluMul
+	ShortConv
+	SILU
 )
 
 // Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.

@@ -52,6 +52,11 @@ const scoredConfig = `{"model_type": "glm4_moe", "architectures": ["Glm4MoeForCa
 	"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": 20,
 	"max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
 
+const convConfig = `{"model_type": "lfm2", "architectures": ["Lfm2ForCausalLM"], "hidden_size": 16,
+	"intermediate_size": 24, "num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1,
+	"layer_types": ["conv", "full_attention", "conv"], "conv_bias": true, "block_auto_adjust_ff_dim": false,
+	"vocab_size": 20, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
+
 const sinksConfig = `{"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "hidden_size": 16,
 	"intermediate_size": 8, "num_local_experts": 3, "num_experts_per_tok": 2, "num_hidden_layers": 2,
 	"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 20, "sliding_window": 40,
@@ -62,7 +67,7 @@ const sinksConfig = `{"model_type": "gpt_oss", "architectures": ["GptOssForCausa
 // or splits that are few at first; or one layer of float32, sizes that are not a multiple of a tile, and an explicit
 // schedule; or heads with norms; or norms after branches, soft caps, a scaled embedding, layers of two kinds and a down
 // whose columns are cut; or norms of all queries and of all keys; or experts, one of them of every token, and a layer
-// without; or experts that a bias and groups choose; or sinks, and experts with biases.
+// without; or experts that a bias and groups choose; or convolutions; or sinks, and experts with biases.
 func goldenCases(t testing.TB) map[string]*State {
 	return map[string]*State{
 		"tiny": {Source: importers.Source{Name: "tiny", Config: modeltest.OpenConfig(t, modeltest.TinyConfig)},
@@ -88,6 +93,9 @@ func goldenCases(t testing.TB) map[string]*State {
 			Target: modeltest.ToyTarget(3),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"max_splits": 1}}}},
 		"scored": {Source: importers.Source{Name: "scored", Config: modeltest.OpenConfig(t, scoredConfig)},
+			Target: modeltest.ToyTarget(3),
+			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"max_splits": 1}}}},
+		"convolutions": {Source: importers.Source{Name: "convolutions", Config: modeltest.OpenConfig(t, convConfig)},
 			Target: modeltest.ToyTarget(3),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"max_splits": 1}}}},
 		"sinks": {Source: importers.Source{Name: "sinks", Config: modeltest.OpenConfig(t, sinksConfig)},

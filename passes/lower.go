@@ -150,6 +150,10 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 		}
 		// Layers without a rotation have the rows of q and k in the same order as the others: scores do not care.
 		l.rotated[n.Inputs[0]], l.rotated[n.Inputs[1]] = true, true
+	case n.Op == "short_conv", n.Op == "gated_attention": // by other SMs than those that have computed it
+		for _, in := range n.Inputs {
+			l.exchanged[in] = true
+		}
 	case n.Op == "argmax":
 		l.chosen = n.Inputs[0]
 	}
@@ -296,6 +300,10 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		l.expertsUp(n, in(0), in(1))
 	case "experts_down":
 		l.expertsDown(n, in(0), in(1))
+	case "short_conv":
+		l.shortConv(n)
+	case "gated_attention":
+		l.gatedAttention(n, in(0), in(1))
 	case "gated_by":
 		l.gatedBy(n, in(0), in(1))
 	case "add":

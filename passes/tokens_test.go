@@ -21,7 +21,7 @@ import (
 )
 
 // severalModels differ in what several tokens meet: a bias, norms of heads, a window, layers of two kinds, norms after
-// branches and soft caps, a rotary embedding for each kind, experts, sinks.
+// branches and soft caps, a rotary embedding for each kind, experts, convolutions, sinks.
 var severalModels = map[string]string{
 	"llama": `{"model_type": "llama", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 2,
 		"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 37, "max_position_embeddings": 24,
@@ -57,6 +57,10 @@ var severalModels = map[string]string{
 		"shared_expert_intermediate_size": 16, "num_experts": 5, "num_experts_per_tok": 2, "norm_topk_prob": true,
 		"mlp_only_layers": [1], "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
 		"vocab_size": 19, "max_position_embeddings": 24`,
+	"convolutions": `{"model_type": "lfm2", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 3,
+		"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 19, "max_position_embeddings": 24,
+		"layer_types": ["conv", "full_attention", "conv"], "conv_L_cache": 4, "conv_bias": true,
+		"block_auto_adjust_ff_dim": false`,
 	"splits of a head with sinks": `{"model_type": "gpt_oss", "hidden_size": 16, "intermediate_size": 12,
 		"num_local_experts": 4, "num_experts_per_tok": 3, "num_hidden_layers": 2, "num_attention_heads": 2,
 		"num_key_value_heads": 1, "head_dim": 64, "vocab_size": 20, "sliding_window": 37,

@@ -11,7 +11,7 @@ type kernelTable map[*ops.Spec]kernel
 // kernels are the kernels of all files by opcode; nil for FUSED, which is listed as its ops. What they compute is
 // theirs: the declarations say it in words.
 var kernels = byCode(elementwise, finishers, embedding, norms, products, rotations, attending, selecting, sampling,
-	stopping, expert)
+	stopping, expert, recurrent)
 
 func byCode(tables ...kernelTable) []kernel {
 	all := make([]kernel, len(ir.Ops))

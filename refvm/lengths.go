@@ -7,12 +7,12 @@ import (
 )
 
 // checkLengths says which view of an op has another length at some positions than at others; "" if none has. Two may:
-// the rows of a cache that attention looks at, and the view that KV_APPEND writes, where rows are another task's: a
+// the rows of a cache that an op looks at, and the view that KV_APPEND writes, where rows are those of another task: a
 // share of as many at each position, or a row or none.
 func (vm *VM) checkLengths(o *op) string {
 	for i := range o.in {
 		free := -1
-		if o.src.Code == ir.ATTENTION && (i == 1 || i == 2) {
+		if looksAtRows(o.src.Code, i) {
 			free = rowsDim(o.in[i].view)
 		}
 		if d, at := vm.changes(&o.in[i], free, false); d >= 0 {
@@ -27,6 +27,11 @@ func (vm *VM) checkLengths(o *op) string {
 		}
 	}
 	return ""
+}
+
+// looksAtRows reports whether input i of an op is rows of a cache.
+func looksAtRows(code ir.Opcode, i int) bool {
+	return i == 1 && (code == ir.ATTENTION || code == ir.ShortConv) || i == 2 && code == ir.ATTENTION
 }
 
 // rowsDim is the dimension of a cache that counts positions: [rows, hd], [rows, heads, hd] or [x, rows, y, hd].
@@ -69,10 +74,10 @@ func slides(r *ir.Range) (n int, ok bool) {
 	return hi - lo, ok1 && ok2 && a == b
 }
 
-// checkShare says how the rows that attention looks at contradict its parameters, which decide whose the step's own
-// row is; "" if they do not.
+// checkShare says how the rows that an op looks at contradict its parameters, which decide whose the step's own row
+// is; "" if they do not.
 func checkShare(o *op) string {
-	if o.src.Code != ir.ATTENTION || o.in[1].st == nil {
+	if len(o.in) < 2 || !looksAtRows(o.src.Code, 1) || o.in[1].st == nil {
 		return ""
 	}
 	r := &o.in[1].view[rowsDim(o.in[1].view)]

@@ -367,7 +367,8 @@ func (c *caseOp) run(t *testing.T, round Rounding) (*VM, *ir.FlatOp, [][]float64
 
 func TestOps(t *testing.T) {
 	seen := map[ir.Opcode]bool{ir.FUSED: true}
-	for _, c := range slices.Concat(opCases, ropeCases, attentionCases, capCases, drawCases, expertCases) {
+	for _, c := range slices.Concat(opCases, ropeCases, attentionCases, capCases, drawCases, expertCases,
+		recurrentCases) {
 		t.Run(c.name, func(t *testing.T) {
 			vm, op, in := c.run(t, None)
 			seen[op.Code] = true

@@ -36,6 +36,8 @@ var known = map[*op.Spec]traits{
 	op.SELECTED:    {ahead: []int{1, 3}},
 	op.ScaleBlocks: {asLong: true},
 	op.SIGMOID:     {asLong: true, inPlace: true},
+	op.ShortConv:   {asLong: true, ahead: []int{1, 2, 3}},
+	op.SILU:        {asLong: true, inPlace: true},
 }
 
 // traitsOf are those of an opcode; none of one that nothing is known of. Those of an op on finished rows follow from

@@ -147,7 +147,7 @@ func (p *Proof) checkScaledRows(task *ir.Task, o *ir.FlatOp, of *ir.Operand, buf
 		return
 	}
 	b := &p.flat.Buffers[buf]
-	if role != op.Cache && role != op.Appended {
+	if (role != op.Cache || o.Code != ir.ATTENTION) && role != op.Appended {
 		p.Errorf(CodeLayout, taskPos(task), "%s touches %s, whose rows are %s with a scale; ATTENTION_TILE looks at "+
 			"such rows and KV_APPEND writes them, and no other op does", o.Code, b.Name, b.DType)
 		return

@@ -65,7 +65,7 @@ func (p *Proof) fixLength(task *ir.Task, o *ir.FlatOp, form *op.Form, i int, v *
 	}
 	if !p.measure(&o.In[i], v, rows) {
 		p.Errorf(CodeShapes, taskPos(task), "the length of input %d of %s depends on pos; only the rows of "+
-			"ATTENTION_TILE may", i+1, o.Code)
+			"a cache may", i+1, o.Code)
 		return false
 	}
 	return true

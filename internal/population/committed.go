@@ -21,6 +21,7 @@ var (
 		"passes/testdata/exchange/whole.out.amk",
 		"passes/testdata/exchange/experts.out.amk",
 		"passes/testdata/exchange/scored.out.amk",
+		"passes/testdata/exchange/convolutions.out.amk",
 		"passes/testdata/exchange/sinks.out.amk",
 		"testdata/ir/tiny.amk",
 		"passes/testdata/tokens/pagecolor.amk",

@@ -95,10 +95,11 @@ func (b Buffers) Declare(buf ir.Buffer) {
 
 // DeclareIn declares a buffer, or the members of a family with some indices. If the family is declared already and
 // these members differ, it becomes several families of one name, one for each run of equal members. Values are declared
-// for all layers, and weights for those that have them.
+// for all layers, and weights and caches for those that have them.
 func (b *Buffers) DeclareIn(buf ir.Buffer, indices []int) {
 	known := slices.ContainsFunc(b.Program.Buffers, func(have ir.Buffer) bool { return have.Name == buf.Name })
-	if buf.Count == 0 || !known && (buf.Kind != ir.Weight || len(indices) == buf.Count) {
+	ofSome := buf.Kind == ir.Weight || buf.Kind == ir.KVCache
+	if buf.Count == 0 || !known && (!ofSome || len(indices) == buf.Count) {
 		b.Declare(buf)
 		return
 	}

@@ -26,6 +26,7 @@ LOCAL = {"num_local_experts": 4, "num_experts_per_tok": 2}
 SCORED = {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 24,
           "n_group": 4, "topk_group": 2, "norm_topk_prob": True, "routed_scaling_factor": 1.5}
 PARTS = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 2, 2]}
+LFM2 = {"norm_eps": 1e-2, "layer_types": ["conv", "full_attention"], "conv_L_cache": 3}
 # The small config of each family, beside what its class says: one in which as many switches as can be do something.
 FAMILIES = {
     "apertus": {"head_dim": 16, "rope_parameters": {
@@ -69,6 +70,9 @@ FAMILIES = {
     "internlm3": {"head_dim": 16},
     "internvl": {"text_config": {"model_type": "qwen2", **WINDOWS}},
     "iquestcoder": {"head_dim": 16},
+    "lfm2": {**LFM2, "block_multiple_of": 8, "block_ffn_dim_multiplier": 2.0},
+    "lfm2_moe": {**LFM2, **EXPERTS, "num_experts": 4, "moe_intermediate_size": 24, "num_dense_layers": 1,
+                 "routed_scaling_factor": 1.5},
     "llama": {},
     "llava": {"text_config": {"model_type": "llama"}},
     "llava_next": {"text_config": {"model_type": "mistral", "sliding_window": 9}},
@@ -104,6 +108,8 @@ FAMILIES = {
     "stablelm": HALF,
     "starcoder2": {"norm_epsilon": 1e-2, "sliding_window": 9},
 }
+# Families whose published configs list the kinds of layers.
+LISTED = {"lfm2_moe", "olmo3"}
 # Composites whose language model is of a family that is asked of each type of its rotary embedding by itself.
 BRIEF = {"aya_vision", "cohere2_vision", "idefics3", "internvl", "llava_onevision", "smolvlm"}
 # Fields of a second config of a family, in which other switches do something.
@@ -135,7 +141,9 @@ def former(config):
     rope = config.pop("rope_parameters", None)
     if "dtype" in config:
         config["torch_dtype"] = config.pop("dtype")
-    if config["model_type"] != "olmo3":  # whose published configs list them
+    if config["model_type"] == "lfm2":  # those of LFM2 list the layers with attention
+        config["full_attn_idxs"] = [i for i, kind in enumerate(config["layer_types"]) if kind == "full_attention"]
+    if config["model_type"] not in LISTED:
         config.pop("layer_types", None)
     if rope is None:
         return config

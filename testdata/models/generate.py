@@ -30,6 +30,7 @@ from safetensors.torch import load_file
 import composites
 import experts
 import layernorm
+import recurrent
 import rmsnorm
 
 ZOO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "zoo")
@@ -38,7 +39,7 @@ MATTERS = 0.1  # amkc is held to 1e-4
 MARGIN = 0.01  # between the two largest logits of a step
 DISTINCT = 12  # ids that the continuation has at least: one that repeats a single id tells nothing
 
-MODELS = rmsnorm.MODELS | layernorm.MODELS | composites.MODELS | experts.MODELS
+MODELS = rmsnorm.MODELS | layernorm.MODELS | composites.MODELS | experts.MODELS | recurrent.MODELS
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
          "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]
@@ -109,7 +110,7 @@ def set_weights(model, seed):
     """Normal matrices that keep activations of about the size 1, with scores that tell positions apart; biases that
     are not small; norms between 0.4 and 1.6."""
     random = torch.Generator().manual_seed(seed)
-    choosing = [(name, p) for name, p in model.named_buffers() if name.endswith("e_score_correction_bias")]
+    choosing = [(name, p) for name, p in model.named_buffers() if name.endswith(("e_score_correction_bias", "expert_bias"))]
     for name, p in sorted([*model.named_parameters(), *choosing], key=lambda of: of[0]):
         if any(other in name for other in OTHERS):
             continue
@@ -121,7 +122,7 @@ def set_weights(model, seed):
                 p.data = 3 * (1 + p.data) - 1
         elif part == "act_fn":
             p.data = torch.randn(p.shape, generator=random)
-        elif name.endswith("e_score_correction_bias"):
+        elif name.endswith(("e_score_correction_bias", "expert_bias")):
             p.data = 0.2 * torch.randn(p.shape, generator=random)
         elif name.endswith("sinks"):
             p.data = 1.5 * torch.randn(p.shape, generator=random)

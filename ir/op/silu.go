@@ -1,0 +1,9 @@
+package op
+
+var SILU = declare(Spec{
+	Code:      37,
+	Name:      "SILU",
+	Doc:       "x / (1 + exp(−x)).",
+	Pointwise: true,
+	Forms:     []Form{{In: []Operand{{Name: "x", Shape: "[n*]"}}, Out: results("[n]"), Shape: asFirst}},
+})

@@ -1,0 +1,25 @@
+"""Models of generate.py some of whose layers have something else in place of attention, in the form of
+rmsnorm.MODELS."""
+
+from rmsnorm import SMALL
+
+PLAIN = {key: value for key, value in SMALL.items() if key != "rms_norm_eps"}
+LFM2 = {**PLAIN, "num_hidden_layers": 4, "norm_eps": 1e-3}
+CONV = ["operator_norm.weight", "ffn_norm.weight", "embedding_norm.weight", "conv.in_proj.weight", "conv.conv.weight",
+        "conv.out_proj.weight", "self_attn.q_proj.weight", "self_attn.q_layernorm.weight", "self_attn.out_proj.weight",
+        {"norm_eps": 3e-2}, {"rope_theta": 5e4}]
+MODELS = {
+    "lfm2-former": ("Lfm2Config", {**LFM2, "full_attn_idxs": [1, 3], "block_auto_adjust_ff_dim": True,
+                                   "block_multiple_of": 20, "block_ffn_dim_multiplier": 1.3},
+                    [*CONV, "feed_forward.w1.weight"], "former"),
+    "lfm2-biases": ("Lfm2Config", {**LFM2, "conv_bias": True, "conv_L_cache": 5, "tie_word_embeddings": False,
+                                   "block_auto_adjust_ff_dim": False,
+                                   "layer_types": ["conv", "conv", "full_attention", "conv"]},
+                    [*CONV, "feed_forward.w1.weight", "conv.in_proj.bias", "conv.conv.bias", "conv.out_proj.bias"],
+                    "present"),
+    "lfm2-moe": ("Lfm2MoeConfig", {**LFM2, "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 20,
+                                   "num_dense_layers": 1, "routed_scaling_factor": 1.5,
+                                   "layer_types": ["conv", "full_attention", "conv", "conv"]},
+                 [*CONV, "experts.down_proj", "feed_forward.gate.weight", "expert_bias",
+                  {"routed_scaling_factor": 1.0}, {"norm_topk_prob": False}, {"num_experts_per_tok": 2}], "present"),
+}
