@@ -15,6 +15,7 @@ type weightPlace struct {
 	constant string
 	stride   string // "" for a plain buffer
 	table    string
+	some     bool // it has layers without the weight
 }
 
 // A weightConstant says where a weight lies, or lists where it does in each layer.
@@ -93,13 +94,13 @@ func (b *builder) placeWeights() error {
 	return nil
 }
 
-// inLayers returns the members of the families of one name, layer by layer, if it takes several to have all layers, and
-// they are of several shapes or formats, or in the order of heads of several sizes.
-func (b *builder) inLayers(name string) []ir.Member {
+// inLayers returns the members of the families of one name, layer by layer, where a table says where each lies: it
+// takes several families to have all layers, and they are of several shapes or formats, in the order of heads of
+// several sizes, or of experts in some layers; or layers of some kinds have none, for which there is no member.
+func (b *builder) inLayers(name string) []*ir.Member {
 	if !ir.IsFamily(name) {
 		return nil
 	}
-	out := make([]ir.Member, b.p.Model.Layers)
 	several, members, first := false, 0, (*ir.Buffer)(nil)
 	for k := range b.p.Buffers {
 		buf := &b.p.Buffers[k]
@@ -112,26 +113,33 @@ func (b *builder) inLayers(name string) []ir.Member {
 			return nil
 		}
 		several = several || buf.Format() != first.Format() || !slices.Equal(buf.Shape, first.Shape) ||
-			buf != first && b.p.Model.Differ(ir.HeadDimOf)
+			buf != first && (b.p.Model.Differ(ir.HeadDimOf) || b.p.Model.Differ(ir.ExpertsOf))
 		members += buf.Count
 	}
-	if !several || members != len(out) {
+	out := make([]*ir.Member, b.p.Model.Layers)
+	some := members < len(out) && b.p.Model.Differ(ir.ExpertsOf)
+	if !some && (!several || members != len(out)) {
 		return nil
 	}
 	for layer := range out {
-		m, known := b.names.Find(name, layer)
-		if out[layer] = m; !known {
+		if m, known := b.names.Find(name, layer); known {
+			out[layer] = &m
+		} else if !some {
 			return nil
 		}
 	}
 	return out
 }
 
-// listWeight declares the table of where a weight lies in each layer.
-func (b *builder) listWeight(table string, members []ir.Member) {
+// listWeight declares the table of where a weight lies in each layer: 0 for a layer that has none.
+func (b *builder) listWeight(table string, members []*ir.Member) {
 	var types, offsets []string
 	for _, m := range members {
-		b.weights[m.Declared] = weightPlace{table: table}
+		if m == nil {
+			offsets = append(offsets, "0")
+			continue
+		}
+		b.weights[m.Declared] = weightPlace{table: table, some: slices.Contains(members, nil)}
 		offsets = append(offsets, itoa(b.offsets[m.Declared][m.K]))
 		if t := b.p.Buffers[m.Declared].DType.String(); !slices.Contains(types, t) {
 			types = append(types, t)

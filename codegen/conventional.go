@@ -107,7 +107,7 @@ func (n *namer) variant(i int) {
 		k++
 		u := &use{n, s, site{loop: l}}
 		u.ops()
-		if m, ok := counters.Find(s.Signal, u.at.indices()[0]); ok && !counted[m.Declared] {
+		if m, ok := counters.Find(s.Signal, u.at.indicesOf(u.s)[0]); ok && !counted[m.Declared] {
 			counted[m.Declared] = true
 			if name := u.counter(&v.Counters[m.Declared]); name != "" {
 				names.Counters[m.Declared] = name
@@ -143,7 +143,7 @@ func (u *use) buffer(name, stem string, layered bool, next int) {
 
 // name is a stem alone, that of a family, or that of the layer of the stage.
 func (u *use) name(stem string, family, layered bool, next int) string {
-	switch layer, _ := u.s.Layer.At(u.at.indices()[0]); {
+	switch layer, _ := u.s.Layer.At(u.at.indicesOf(u.s)[0]); {
 	case !layered:
 		return stem
 	case family:
@@ -162,7 +162,7 @@ func (u *use) ops() {
 	}
 	for k := range s.Ops {
 		for _, x := range append(slices.Clone(s.Ops[k].Out), s.Ops[k].In...) {
-			if m, ok := u.buffers.Find(x.Buf, u.at.indices()[0]); ok && !x.IsTemp() {
+			if m, ok := u.buffers.Find(x.Buf, u.at.indicesOf(u.s)[0]); ok && !x.IsTemp() {
 				u.buffer(x.Buf, kernel.Shared[u.p.Buffers[m.Declared].Role], false, 0)
 			}
 		}
@@ -199,7 +199,7 @@ func (u *use) ops() {
 
 // vector names what the stage publishes.
 func (u *use) vector(o ir.Operand) {
-	m, err := u.buffers.At(o.Buf, u.at.indices()[0])
+	m, err := u.buffers.At(o.Buf, u.at.indicesOf(u.s)[0])
 	if o.IsTemp() || err != nil || !u.p.Buffers[m.Declared].Layout.Words() {
 		return
 	}

@@ -174,7 +174,8 @@ func (d *cudaData) Sizes() []sizeConstant {
 		of         func(f *ir.LayerFacts) int
 	}{{"kIntermediate", "kIntermediates", ir.IntermediateOf}, {"kHeads", "kHeadCounts", ir.HeadsOf},
 		{"kKVHeads", "kKVHeadCounts", ir.KVHeadsOf}, {"kHeadDim", "kHeadDims", ir.HeadDimOf},
-		{"kExperts", "kExpertCounts", ir.ExpertsOf}, {"kExpertsPerToken", "kExpertsOfTokens", ir.PerTokenOf}} {
+		{"kExperts", "kExpertCounts", ir.ExpertsOf}, {"kExpertsPerToken", "kExpertsOfTokens", ir.PerTokenOf},
+		{"kShared", "kSharedWidths", ir.SharedOf}, {"kSharedGates", "kSharedGateCounts", ir.SharedGatesOf}} {
 		if m.Most(c.of) == 0 {
 			continue // there are no experts
 		}

@@ -130,6 +130,7 @@ func (b *builder) fields(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at sit
 		case *bool:
 			value, c.Type, c.Value = *v, "bool", fmt.Sprint(*v)
 		case *float64:
+			value = *v
 			if c.Type, c.Value = "float", hexFloat(*v); c.Note != "" {
 				c.Note = ", " + c.Note
 			}

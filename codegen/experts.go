@@ -37,7 +37,7 @@ func (b *builder) checkExperts(s *ir.Stage, k *kernel.Stage, f format.Format, wa
 func (h *waitOrder) chosen(s *ir.Stage, kind *kernel.Body, at site, index int) error {
 	var k kernel.Stage
 	kind.Read(&k, s.Ops)
-	if kind != kernel.Route && k.Ids == "" && k.Shares == "" {
+	if kind != kernel.Route && k.Ids == "" && k.Shares == "" && k.Gate == "" {
 		return nil
 	}
 	layer := index
@@ -59,7 +59,7 @@ func (h *waitOrder) chosen(s *ir.Stage, kind *kernel.Body, at site, index int) e
 		name  string
 		dtype ir.DType
 		last  *string
-	}{{k.Ids, ir.I32, &h.ids}, {k.Shares, ir.F32, &h.shares}} {
+	}{{k.Ids, ir.I32, &h.ids}, {k.Shares, ir.F32, &h.shares}, {k.Gate, ir.F32, &h.gate}} {
 		if of.name == "" {
 			continue
 		}

@@ -47,13 +47,14 @@ func (b *builder) members(name string, at site) ([]ir.Member, error) {
 	return ms, nil
 }
 
-// buffer returns what a name stands for at a site, in the first iteration; nil if that is not a buffer.
+// buffer returns what a name stands for at a site, in the first iteration where that is a buffer; nil if it never is.
 func (b *builder) buffer(name string, at site) *ir.Buffer {
-	m, err := b.names.At(name, at.indices()[0])
-	if err != nil {
-		return nil
+	for _, i := range at.indices() {
+		if m, err := b.names.At(name, i); err == nil {
+			return &b.p.Buffers[m.Declared]
+		}
 	}
-	return &b.p.Buffers[m.Declared]
+	return nil
 }
 
 // matrix is what a product of a stage streams, or what it takes a row of; nil if it has none.

@@ -95,8 +95,13 @@ func finishRope(w *productWriter, o *ir.Op) {
 		fmt.Sprintf("rope<%s>(c, r, %s)", table, w.value(o.In, 0)))
 }
 
-// finishByExpert: what two rows of an expert have become, and its weight.
+// finishByExpert: what two rows of an expert have become, and its weight; or a row of the expert that every token has,
+// and its gate.
 func finishByExpert(w *productWriter, o *ir.Op) {
+	if w.k.Ids == "" && !w.halved {
+		w.define(o, kernel.ByGate(w.k, view(buf(o.In, 0))), "gated", fmt.Sprintf("by_gate(c, r, %s)", w.value(o.In, 0)))
+		return
+	}
 	if !w.halved || w.k.Selected < 2 {
 		w.fail("has %s of other rows than those of experts, gate and up in turn; the kernel weighs what these have "+
 			"become", o.Code)

@@ -57,7 +57,7 @@ func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, sums, warps i
 	perWarp := func(chunk, warps int) int { return sums * kernel.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
 	case b.pass.NumTokens() > 1 && b.cut(s, f, columns).Slabs() > 1 &&
-		(warps < kernel.Warps || b.readings[s].held):
+		(warps < kernel.Warps || b.readings[s].held > 0):
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are several slabs, and in a pass of several tokens all %d "+
 				"warps share the tiles of such a stage; want tiling.warps.%s of %d",

@@ -35,6 +35,9 @@ func (s site) within(name string) site {
 // address returns the expression for the first byte of a weight. variable is the loop's.
 func (b *builder) address(name string, at site, variable string) (string, error) {
 	at = at.within(name)
+	if table := b.ofSome(name, at); table != "" {
+		return fmt.Sprintf("weights + %s[%s]", table, variable), nil
+	}
 	ms, err := b.members(name, at)
 	if err != nil {
 		return "", err
@@ -67,6 +70,25 @@ func (b *builder) address(name string, at site, variable string) (string, error)
 	default:
 		return fmt.Sprintf("weights + (%s) * %s + %s", index, place.stride, place.constant), nil
 	}
+}
+
+// ofSome is the table of a weight that layers of some kinds do not have, if a loop goes through the layers one by one
+// and the name is that of the layer's; or "".
+func (b *builder) ofSome(name string, at site) string {
+	if at.loop == nil || at.loop.First != 0 || at.loop.Step > 1 || len(at.loop.Kinds) == 0 {
+		return ""
+	}
+	for i := range at.loop.Count {
+		m, known := b.names.Find(name, i)
+		if !known {
+			continue
+		}
+		if place := b.weights[m.Declared]; place.some && b.p.Buffers[m.Declared].Index(m.K) == i {
+			return place.table
+		}
+		return ""
+	}
+	return ""
 }
 
 // listed is the address of a weight that a table lists layer by layer, if the iterations go through them evenly.

@@ -21,13 +21,50 @@ func (r *referenceWriter) route(n *ir.GraphNode, scores value) error {
 	if err := r.rounds(n, false, scores); err != nil {
 		return err
 	}
-	k := n.Shape[0]
+	if n.FloatOr("jitter", 0) != 0 {
+		return r.refuse(n, "chooses with jitter; want an operation that reference.cuh has")
+	}
+	k, all, groups := n.Shape[0], r.facts().Experts, n.IntOr("groups", 1)
 	out := value{at: r.member(n.Name, "float", k)}
 	r.value[n.Name] = out
 	ofChosen, renormalise := n.IntOr("chosen_first", 0) != 0, n.IntOr("renormalise", 0) != 0
 	function := fmt.Sprintf("route<%t, %t>", ofChosen, renormalise && !ofChosen)
-	return r.launch(launch{name: n.Name, blocks: "1", lines: calls(function, out.at, r.idsOf(n.Name, k), itoa(k),
-		scores.at, itoa(r.facts().Experts))})
+	args := []string{out.at, r.idsOf(n.Name, k), itoa(k), scores.at, itoa(all),
+		r.member(n.Name+"_room", "float", all+groups)}
+	how := fmt.Sprintf("{%t, %d, %d, %s, %s, %s}", n.IntOr("sigmoid", 0) != 0, groups, n.IntOr("top_groups", 1),
+		hexFloat(n.FloatOr("extra", 0)), hexFloat(n.FloatOr("least", 0)), hexFloat(n.FloatOr("scale", 1)))
+	bias := "{}"
+	if len(n.Weights) > 0 {
+		var err error
+		if bias, err = r.packed(n, 0); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.facts().SharedGates > 0:
+		args = append(args, how, bias, "&"+r.gate())
+	case bias != "{}":
+		args = append(args, how, bias)
+	case how != plainChoice:
+		args = append(args, how)
+	}
+	return r.launch(launch{name: n.Name, blocks: "1", lines: calls(function, args...)})
+}
+
+// plainChoice is a Choosing of reference_experts.cuh as routers are that say nothing of it.
+const plainChoice = "{false, 1, 1, 0x0p+00f, 0x0p+00f, 0x1p+00f}"
+
+// gate is the number that what an expert makes that every token has is multiplied by.
+func (r *referenceWriter) gate() string { return r.scalar("shared_gate") }
+
+// gatedBy multiplies by it.
+func (r *referenceWriter) gatedBy(n *ir.GraphNode, x value) error {
+	if err := r.rounds(n, false, x); err != nil {
+		return err
+	}
+	r.value[n.Name] = x
+	return r.launch(launch{name: n.Name, blocks: forEach(n.Shape[0]),
+		lines: calls("gated_by", x.at, "&"+r.gate(), itoa(n.Shape[0]))})
 }
 
 func (r *referenceWriter) expertsUp(n *ir.GraphNode, x value) error {

@@ -29,7 +29,7 @@ func (r *referenceWriter) node(i int) error {
 			strings.Join(ownValues, ", "))
 	}
 	arity := map[string]int{"embed": 0, "rmsnorm": 1, "layernorm": 1, "linear": 1, "rope": 1, "attention": 3,
-		"kv_append": 1, "add": 2, "argmax": 1, "route": 1, "experts_up": 2, "experts_down": 2}
+		"kv_append": 1, "add": 2, "argmax": 1, "route": 1, "gated_by": 2, "experts_up": 2, "experts_down": 2}
 	finishing := ir.FinishedBy(n.Op)
 	if finishing != nil {
 		if arity[n.Op] = 1; finishing.Gated() {
@@ -61,6 +61,8 @@ func (r *referenceWriter) node(i int) error {
 		return r.expertsUp(n, in[0])
 	case "experts_down":
 		return r.expertsDown(n, in[0])
+	case "gated_by":
+		return r.gatedBy(n, in[0])
 	case "scale":
 		return r.inPlace(n, in[0], "kScale", n.FloatOr("scale", 1))
 	case "soft_cap":
@@ -216,7 +218,7 @@ func (r *referenceWriter) inPlace(n *ir.GraphNode, x value, constant string, num
 
 // product is the linear that a value begins with: the node, or what it changes the rows of.
 func (r *referenceWriter) product(n *ir.GraphNode) *ir.GraphNode {
-	for n.Op != "linear" && len(n.Inputs) == 1 {
+	for n.Op != "linear" && (len(n.Inputs) == 1 || n.Op == "gated_by") {
 		next, err := r.find(n.Inputs[0])
 		if err != nil {
 			return n

@@ -186,6 +186,9 @@ func (r *referenceWriter) places(n *ir.GraphNode, w *ir.GraphWeight, order trans
 func (r *referenceWriter) checkSupply(n *ir.GraphNode, w *ir.GraphWeight, key string, s *supply) error {
 	b := &r.p.Buffers[s.Declared]
 	dtype, layout := r.g.Model.Weights, ir.RowMajor
+	if len(w.Shape) == 1 && w.Storage != nil {
+		dtype = w.Storage.DType
+	}
 	switch {
 	case len(w.Shape) == 2 && b.Layout.Kind == ir.Tile8x128 && b.Format() != nil:
 		dtype, layout = b.DType, ir.Tile8x128

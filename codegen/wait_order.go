@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"cmp"
+	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -9,38 +10,38 @@ import (
 )
 
 // The kernel has no waits of its own for each stage. All SMs walk the stages of a step in one order, and a stage
-// waits for what was published last: by the epoch of that exchange, or by its counter and its number of tasks. A
-// product may wait for an exchange that was kept instead: the first stage that sees one as the last keeps it, and so
-// does every product that reads what was kept, of the one that it passes over. So the program must say the same, stage
-// by stage and iteration by iteration; otherwise the kernel would wait for another exchange than the one that was
-// proved, or forever.
+// waits for what was published last: by the epoch of that exchange, or by its counter and its number of tasks. A stage
+// may wait for an exchange that was kept instead: the first stage that sees one as the last keeps it. So the program
+// must say the same, stage by stage and iteration by iteration; otherwise the kernel would wait for another exchange
+// than the one that was proved, or forever.
 
 // waitOrder walks the steps of one variant in the order of the kernel.
 type waitOrder struct {
 	last    *ir.Stage         // that has published a vector; nil before the first one
 	counter string            // which announces it
-	held    string            // the counter of the exchange that was kept last
+	held    map[int]string    // the counters of the exchanges that are kept
 	by      map[string]string // the stage that signals a counter, as it is called in its iteration
 	begun   bool              // every SM has the token's row
 	due     *ir.Stage         // has a norm that the next reader of the residual adds
 	ids     string            // of the experts that were chosen last
 	shares  string            // and of their weights
 	routed  int               // layers up to that of the last router
+	gate    string            // of the expert that every token has
 	hidden  int               // stages that keep the last hidden state, so far
-	ended   int               // stages that end the step, so far
+	ends    int               // stages that end the step, so far
 	b       *builder
 }
 
 // checkWaitOrder holds the waits and signals of each variant to the order in which the kernel waits.
 func (b *builder) checkWaitOrder() error {
 	for i := range b.p.Variants {
-		v, h := &b.p.Variants[i], waitOrder{b: b, by: map[string]string{}}
+		v, h := &b.p.Variants[i], waitOrder{b: b, by: map[string]string{}, held: map[int]string{}}
 		if err := eachStep(v, h.stage); err != nil {
 			return err
 		}
-		if h.ended < len(kernel.Endings) {
+		if h.ends < len(kernel.Endings) {
 			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage ends the step as the kernel's %s: want %v, "+
-				"after the product that makes the logits", kernel.Endings[h.ended], kernel.Endings)
+				"after the product that makes the logits", kernel.Endings[h.ends], kernel.Endings)
 		}
 		if h.hidden == 0 {
 			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage keeps the last hidden state, which the "+
@@ -74,13 +75,15 @@ func eachStep(v *ir.Variant, f func(s *ir.Stage, at site, index int) error) erro
 	return nil
 }
 
-// A reading is how a product comes by the exchange that it waits for: it keeps what it reads for another stage, or
-// reads what was kept.
-type reading struct{ holds, held bool }
+// A reading is how a stage comes by the exchange that it waits for: as which number it keeps the last one for a later
+// stage, and which of those that were kept it reads.
+type reading struct{ holds, held int }
 
-// placeReadings finds the products that do not wait for what was published last, and the stages that keep it for them.
+// placeReadings finds the stages that do not wait for what was published last, and those that keep it for them. What is
+// kept has a number by what it is called, whatever its layer.
 func (b *builder) placeReadings() error {
 	b.readings = map[*ir.Stage]reading{}
+	numbers := map[string]int{}
 	for i := range b.p.Variants {
 		var last string                // counter of the last exchange
 		sees := map[string]*ir.Stage{} // the first stage that has the exchange of a counter for the last
@@ -92,15 +95,20 @@ func (b *builder) placeReadings() error {
 			if sees[last] == nil && !kind.Asked {
 				sees[last] = s
 			}
-			if len(s.Waits) == 1 && kind.Emitted {
+			if len(s.Waits) == 1 && kind.ReadsLate() {
 				waited, err := ir.Resolve(s.Waits[0].Counter, index)
 				first := sees[waited]
-				if first != nil && !kernel.Of(first).Emitted {
-					first = nil // it cannot keep what it reads
-				}
-				if err == nil && waited != last && first != nil {
-					b.readings[s] = reading{held: true}
-					b.readings[first] = reading{holds: !b.readings[first].held, held: b.readings[first].held}
+				if err == nil && waited != last && first != nil && kernel.Of(first).ReadsLate() {
+					_, of, _ := strings.Cut(waited, ".")
+					if numbers[of] == 0 {
+						numbers[of] = len(numbers) + 1
+					}
+					r, f := b.readings[s], b.readings[first]
+					r.held, f.holds = numbers[of], numbers[of]
+					if first == s {
+						f.held = r.held
+					}
+					b.readings[s], b.readings[first] = r, f
 				}
 			}
 			if advances(s) {
@@ -121,7 +129,7 @@ func (h *waitOrder) stage(s *ir.Stage, at site, index int) error {
 	switch {
 	case err != nil:
 		return err
-	case h.ended > 0 || kind.EndsStep():
+	case h.ends > 0 || kind.EndsStep():
 		return h.end(s, kind, at, index)
 	case kind.Unlisted:
 		return nil
@@ -167,19 +175,20 @@ func (h *waitOrder) stage(s *ir.Stage, at site, index int) error {
 	if err != nil {
 		return err
 	}
-	if h.counter, err = ir.Resolve(s.Signal, index); err != nil {
+	counter, err := ir.Resolve(s.Signal, index)
+	if err != nil {
 		return err
 	}
-	if h.b.steps[h.counter] {
+	if h.b.steps[counter] {
 		return diag.Errorf(codeStructure, "stage "+name,
 			"signals %s, as the kernel does where a step ends and nowhere else: want the counter of its vector, or "+
-				"none", h.counter)
+				"none", counter)
 	}
-	if other, taken := h.by[h.counter]; taken && h.counter != "" {
+	if other, taken := h.by[counter]; taken && counter != "" {
 		return diag.Errorf(codeStructure, "stage "+name,
-			"signals %s, and so does stage %s: want a counter for each, as the kernel has", h.counter, other)
+			"signals %s, and so does stage %s: want a counter for each, as the kernel has", counter, other)
 	}
-	h.by[h.counter], h.last = name, s
+	h.by[counter], h.last, h.counter = name, s, counter
 	return nil
 }
 
@@ -214,12 +223,12 @@ func (h *waitOrder) wait(s *ir.Stage, kind *kernel.Body, index int) error {
 			return err
 		}
 	}
-	want := h.counter
-	switch how := h.b.readings[s]; {
-	case how.held:
-		want, h.held = h.held, h.counter
-	case how.holds:
-		h.held = h.counter
+	want, how := h.counter, h.b.readings[s]
+	if how.holds > 0 {
+		h.held[how.holds] = h.counter
+	}
+	if how.held > 0 {
+		want = h.held[how.held]
 	}
 	if len(s.Waits) != 1 || waited != want {
 		return diag.Errorf(codeStructure, "stage "+s.Name,
@@ -232,7 +241,7 @@ func (h *waitOrder) wait(s *ir.Stage, kind *kernel.Body, index int) error {
 
 // end looks at a stage that ends the step, or comes after one that does.
 func (h *waitOrder) end(s *ir.Stage, kind *kernel.Body, at site, index int) error {
-	if h.ended == len(kernel.Endings) || kind != kernel.Endings[h.ended] || at.loop != nil {
+	if h.ends == len(kernel.Endings) || kind != kernel.Endings[h.ends] || at.loop != nil {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "is not a stage that the kernel can end a step with here: "+
 			"want %v in this order, in no loop, each once, and nothing after them", kernel.Endings)
 	}
@@ -240,11 +249,11 @@ func (h *waitOrder) end(s *ir.Stage, kind *kernel.Body, at site, index int) erro
 		return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step before a stage reads the residual that "+
 			"stage %s adds to: want one, for the kernel adds where it reads", h.due.Name)
 	}
-	if h.ended < len(kernel.Endings)-1 && s.Signal != "" {
+	if h.ends < len(kernel.Endings)-1 && s.Signal != "" {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, and the kernel's %s nothing: want that",
 			s.Signal, kind)
 	}
-	h.ended++
+	h.ends++
 	if len(kind.Args) > 0 { // it reads what was published
 		return h.wait(s, kind, index)
 	}

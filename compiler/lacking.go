@@ -24,7 +24,7 @@ func Lacking(model string, of ...*ir.Program) error {
 		for i := range p.Variants {
 			p.Variants[i].Each(func(s *ir.Stage, l *ir.Loop) {
 				for k := range s.Ops {
-					for _, what := range lacksOf(p, s, l, &s.Ops[k], buffers) {
+					for _, what := range lacksOf(p, &s.Ops[k], buffers, ir.FirstIndex(s, l)) {
 						add(&stages, s.Role)
 						add(&lacks, s.Ops[k].Code.String()+what)
 					}
@@ -41,29 +41,22 @@ func Lacking(model string, of ...*ir.Program) error {
 }
 
 // lacksOf says what the kernel lacks of an op, each as what follows its name.
-func lacksOf(p *ir.Program, s *ir.Stage, l *ir.Loop, op *ir.Op, buffers *ir.Directory) []string {
+func lacksOf(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) []string {
 	switch {
-	case ir.Ops[op.Code].Gated() && p.FactsOf(s, l).Experts > 0 && !slices.ContainsFunc(s.Ops, selects):
-		return []string{" of an expert that every token has"}
 	case !kernel.Backend.Implements(op.Code):
 		return []string{""}
-	case op.Code == ir.TOPK && (len(op.In) > 1 || op.Has("groups") || op.Has("jitter")):
-		return []string{" by more than scores"}
-	case op.Code == ir.RENORMALISE && len(op.Params) > 0:
-		return []string{" with bounds of the sum"}
+	case op.Code == ir.TOPK && op.Has("jitter"):
+		return []string{" with jitter"}
+	case op.Code == ir.TOPK && op.IntAt("groups", 0, 1) > 32:
+		return []string{" of more than 32 groups"}
 	case op.Code == ir.SELECTED:
-		return lacksOfExperts(p, op, buffers, ir.FirstIndex(s, l))
+		return lacksOfExperts(p, op, buffers, index)
 	}
 	return nil
 }
 
-func selects(op ir.Op) bool { return op.Code == ir.SELECTED }
-
 // lacksOfExperts says what the kernel lacks of a product with the matrices of experts.
 func lacksOfExperts(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) (lacks []string) {
-	if slices.ContainsFunc(p.Model.Facts(), func(f ir.LayerFacts) bool { return f.Experts == 0 }) {
-		lacks = append(lacks, " in some layers, and an MLP in others")
-	}
 	if p.Pass.NumTokens() > 1 {
 		lacks = append(lacks, " of several tokens")
 	}

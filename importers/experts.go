@@ -56,7 +56,11 @@ func (m *importer) factsOfExperts(e *mixtureOfExperts, model *ir.Model) []ir.Lay
 	for i := range layers {
 		layers[i] = *model.Of(i)
 		if e.dense == nil || !e.dense(i) {
-			layers[i].Intermediate, layers[i].Experts, layers[i].PerToken = e.width, e.count, e.perToken
+			of := &layers[i]
+			of.Intermediate, of.Experts, of.PerToken, of.Shared = e.width, e.count, e.perToken, e.shared
+			if e.sharedGated && e.shared > 0 {
+				of.SharedGates = 1
+			}
 		}
 	}
 	return layers
@@ -72,17 +76,12 @@ func (d *decoder) mixture(b *nodes, m *ir.Model, names *tensorNames, f *ir.Layer
 		}
 		return d.norm(b, name, x, h, m.Eps, names.ofLayer("post_norm"))
 	}
-	path := names.inLayer(e.router)
-	router := []ir.GraphWeight{weight(path+".weight", f.Experts, h)}
-	if e.biased {
-		router = append(router, weight(path+".bias", f.Experts))
+	scores := b.add("router", "linear", []int{f.Scores()}, []string{norm("router_norm")}, e.scores(names, f, h)...)
+	linear, shared := d.sharedLinears(b, m, names), ""
+	if e.shared > 0 { // needs nothing of the choice, and fills the wait for the scores
+		shared = d.middle(b, norm("post_norm"), h, e.shared, linear)
 	}
-	scores := b.add("router", "linear", []int{f.Experts}, []string{norm("router_norm")}, router...)
 	route := e.route(b, names, f, scores)
-	shared := ""
-	if e.shared > 0 { // needs nothing of the router, and fills the wait for it
-		shared = d.sharedExpert(b, m, names, norm)
-	}
 	up, down := e.matrices(e, names, h)
 	act := b.add("experts_up", "experts_up", []int{f.PerToken * f.Intermediate}, []string{norm("experts_norm"), route},
 		up...)
@@ -99,7 +98,26 @@ func (d *decoder) mixture(b *nodes, m *ir.Model, names *tensorNames, f *ir.Layer
 		return
 	}
 	x = b.add("experts_add", "add", []int{h}, []string{x, y})
-	b.add("mlp_add", "add", []int{h}, []string{x, shared})
+	y = linear("down_proj", shared, h, e.shared, d.biased.mlp)
+	if e.sharedGated {
+		y = b.add("shared_scale", "gated_by", []int{h}, []string{y, route})
+	}
+	b.add("mlp_add", "add", []int{h}, []string{x, b.scaled("shared_branch_scale", y, h, d.branchScale)})
+}
+
+// scores are the weights of the router's product: a row for each expert, and after them one for the gate of the expert
+// that every token has.
+func (e *mixtureOfExperts) scores(names *tensorNames, f *ir.LayerFacts, hidden int) []ir.GraphWeight {
+	path := names.inLayer(e.router)
+	w := []ir.GraphWeight{weight(path+".weight", f.Experts, hidden)}
+	if f.SharedGates > 0 {
+		w[0] = ir.GraphWeight{Shape: []int{f.Scores(), hidden}, Parts: []ir.GraphWeight{w[0],
+			weight(names.inLayer(e.parts["shared_gate"])+".weight", 1, hidden)}}
+	}
+	if e.biased {
+		w = append(w, weight(path+".bias", f.Experts))
+	}
+	return w
 }
 
 // route appends the choice of experts by their scores, and their weights. What is added for the choice alone is not
@@ -132,9 +150,10 @@ func (e *mixtureOfExperts) route(b *nodes, names *tensorNames, f *ir.LayerFacts,
 	return "route"
 }
 
-// sharedExpert appends the MLP that every token has besides those of its experts.
-func (d *decoder) sharedExpert(b *nodes, m *ir.Model, names *tensorNames, norm func(name string) string) string {
-	e, h, own := d.experts, m.Hidden, *names
+// sharedLinears appends products of the MLP that every token has besides those of its experts.
+func (d *decoder) sharedLinears(b *nodes, m *ir.Model,
+	names *tensorNames) func(name, in string, rows, cols int, biased bool) string {
+	e, own := d.experts, *names
 	own.parts = maps.Clone(names.parts)
 	if own.parts == nil {
 		own.parts = map[string]string{}
@@ -144,18 +163,9 @@ func (d *decoder) sharedExpert(b *nodes, m *ir.Model, names *tensorNames, norm f
 	if e.stacks != nil {
 		stacks = e.stacks(m)
 	}
-	linear := func(name, in string, rows, cols int, biased bool) string {
+	return func(name, in string, rows, cols int, biased bool) string {
 		return b.add(name, "linear", []int{rows}, []string{in}, d.linear(&own, stacks, name, rows, cols, biased)...)
 	}
-	gate := ""
-	if e.sharedGated {
-		gate = linear("shared_gate", norm("shared_gate_norm"), 1, h, false)
-	}
-	y := linear("down_proj", d.middle(b, norm("post_norm"), h, e.shared, linear), h, e.shared, d.biased.mlp)
-	if gate != "" {
-		y = b.add("shared_scale", "gated_by", []int{h}, []string{y, gate})
-	}
-	return b.scaled("shared_branch_scale", y, h, d.branchScale)
 }
 
 // sharedExperts reads the experts that every token has: n of a width, which are one MLP. field says one of the two.

@@ -45,6 +45,8 @@ func TestExperts(t *testing.T) {
 	dense := ir.LayerFacts{Intermediate: 96, Heads: 4, KVHeads: 2, HeadDim: 24}
 	sparse := dense
 	sparse.Intermediate, sparse.Experts, sparse.PerToken = 24, 8, 2
+	shared, two := sparse, sparse // with one that every token has, and with two, which are one twice as wide
+	shared.Shared, two.Shared = 24, 48
 	for name, c := range map[string]struct {
 		base    string
 		changes fieldsOf
@@ -85,11 +87,11 @@ func TestExperts(t *testing.T) {
 			want:    []ir.LayerFacts{{Intermediate: 32, Heads: 4, KVHeads: 2, HeadDim: 24, Experts: 8, PerToken: 2}}},
 		"others in its blocks": {changes: fieldsOf{"quantization_config": fieldsOf{"quant_method": "mxfp4"}},
 			refusal: `has the method "mxfp4", in which amkc reads the experts of gpt-oss alone`},
-		"a first layer without": {base: glm4MoEConfig, want: []ir.LayerFacts{dense, sparse, sparse, sparse}},
+		"a first layer without": {base: glm4MoEConfig, want: []ir.LayerFacts{dense, shared, shared, shared}},
 		"two without": {base: glm4MoEConfig, changes: fieldsOf{"first_k_dense_replace": 2},
-			want: []ir.LayerFacts{dense, dense, sparse, sparse}},
+			want: []ir.LayerFacts{dense, dense, shared, shared}},
 		"by a name of attributes": {base: glm4MoEConfig,
-			changes: fieldsOf{"n_routed_experts": nil, "num_local_experts": 8}, want: []ir.LayerFacts{dense, sparse}},
+			changes: fieldsOf{"n_routed_experts": nil, "num_local_experts": 8}, want: []ir.LayerFacts{dense, shared}},
 		"groups that differ": {base: glm4MoEConfig, changes: fieldsOf{"n_group": 3},
 			refusal: "n_group: error: is 3, and topk_group 2, for 2 of 8 experts"},
 		"groups of one": {base: glm4MoEConfig, changes: fieldsOf{"n_group": 8},
@@ -111,10 +113,10 @@ func TestExperts(t *testing.T) {
 			refusal: "n_shared_experts: error: is missing"},
 		"an interval of layers": {base: ernie45MoEConfig,
 			changes: fieldsOf{"moe_layer_start_index": 1, "moe_layer_end_index": 2},
-			want:    []ir.LayerFacts{dense, sparse, sparse, dense}},
+			want:    []ir.LayerFacts{dense, two, two, dense}},
 		"every other of them": {base: ernie45MoEConfig,
 			changes: fieldsOf{"moe_layer_start_index": 0, "moe_layer_interval": 2},
-			want:    []ir.LayerFacts{dense, sparse, dense, sparse}},
+			want:    []ir.LayerFacts{dense, two, dense, two}},
 		"two, whatever the config says": {base: phiMoEConfig, changes: fieldsOf{"num_experts_per_tok": 3},
 			want: []ir.LayerFacts{sparse, sparse, sparse, sparse}},
 		"beyond what it was trained for": {base: phiMoEConfig, changes: fieldsOf{"rope_scaling": fieldsOf{
@@ -158,7 +160,7 @@ func TestChoosingBiasIsNotRounded(t *testing.T) {
 		require.NoError(t, err)
 		found := 0
 		for _, b := range p.Buffers {
-			if b.Kind == ir.Weight && strings.HasSuffix(b.Name, ".choosing_bias") {
+			if b.Kind == ir.Weight && strings.HasSuffix(b.Name, ".choosing.weight") {
 				require.Equal(t, ir.F32, b.DType)
 				found++
 			} else if b.Kind == ir.Weight {

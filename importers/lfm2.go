@@ -92,7 +92,8 @@ func (m *importer) adjustedWidth(n int) int {
 	}
 	n = (int(factor*float64(n)) + unit - 1) / unit * unit
 	if most := ir.ModelBound("intermediate").Hi; n < 1 || n > most {
-		m.fail(codeField, "block_ffn_dim_multiplier", "is %g, which makes an MLP %d wide; want 1 to %d", factor, n, most)
+		m.fail(codeField, "block_ffn_dim_multiplier", "is %g, which makes an MLP %d wide; want 1 to %d", factor, n,
+			most)
 		return 1
 	}
 	return n

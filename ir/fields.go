@@ -18,8 +18,9 @@ func (m *Model) fields(archKey string) []field {
 	return []field{
 		{archKey, &m.Architecture}, {"dtype", &m.Weights}, {"activations", &m.Activations}, {"cache", &m.Cache},
 		{"layers", &m.Layers}, {"hidden", &m.Hidden}, {"intermediate", &m.Intermediate},
-		{"experts", &m.Experts}, {"per_token", &m.PerToken}, {"heads", &m.Heads}, {"kv_heads", &m.KVHeads},
-		{"head_dim", &m.HeadDim}, {"vocab", &m.Vocab}, {"max_seq", &m.MaxSeq}, {"tied", &m.Tied}, {"eps", &m.Eps},
+		{"experts", &m.Experts}, {"per_token", &m.PerToken}, {"shared", &m.Shared}, {"shared_gates", &m.SharedGates},
+		{"heads", &m.Heads}, {"kv_heads", &m.KVHeads}, {"head_dim", &m.HeadDim},
+		{"vocab", &m.Vocab}, {"max_seq", &m.MaxSeq}, {"tied", &m.Tied}, {"eps", &m.Eps},
 	}
 }
 

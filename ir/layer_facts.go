@@ -13,20 +13,39 @@ type LayerFacts struct {
 	// Where the MLP is a mixture of experts, how many there are, and how many of them a router chooses for each token.
 	// Intermediate is then the width of an expert. 0: it is one MLP.
 	Experts, PerToken int
+
+	// Shared is the width of an expert that every token has besides; 0: there is none. What it makes may be multiplied
+	// by the sigmoid of one number more that the router makes: SharedGates is then 1.
+	Shared, SharedGates int
 }
 
 func (f *LayerFacts) fields() []field {
 	return []field{{"intermediate", &f.Intermediate}, {"experts", &f.Experts}, {"per_token", &f.PerToken},
-		{"heads", &f.Heads}, {"kv_heads", &f.KVHeads}, {"head_dim", &f.HeadDim}}
+		{"shared", &f.Shared}, {"shared_gates", &f.SharedGates}, {"heads", &f.Heads},
+		{"kv_heads", &f.KVHeads}, {"head_dim", &f.HeadDim}}
 }
 
-// stated leaves out what says that there are no experts.
+// ofMixtures are the facts that layers of one MLP have none of.
+var ofMixtures = []string{"experts", "per_token", "shared", "shared_gates"}
+
+// stated leaves out what says that there are none.
 func stated(fields []field) []field {
 	return slices.DeleteFunc(fields, func(f field) bool {
 		n, ok := f.ptr.(*int)
-		return ok && *n == 0 && (f.key == "experts" || f.key == "per_token")
+		return ok && *n == 0 && slices.Contains(ofMixtures, f.key)
 	})
 }
+
+// MLP is the width of the MLP that every token has; 0 where it has experts alone.
+func (f *LayerFacts) MLP() int {
+	if f.Experts > 0 {
+		return f.Shared
+	}
+	return f.Intermediate
+}
+
+// Scores is how many numbers the router makes for a token.
+func (f *LayerFacts) Scores() int { return f.Experts + f.SharedGates }
 
 // QueryRows is how many elements the queries of a token have, and KeyRows how many its keys have, and its values.
 func (f *LayerFacts) QueryRows() int { return f.Heads * f.HeadDim }
@@ -48,7 +67,7 @@ func (m *Model) Facts() []LayerFacts {
 
 // first are the facts of the first layer, which are the model's.
 func (m *Model) first() LayerFacts {
-	return LayerFacts{m.Intermediate, m.Heads, m.KVHeads, m.HeadDim, m.Experts, m.PerToken}
+	return LayerFacts{m.Intermediate, m.Heads, m.KVHeads, m.HeadDim, m.Experts, m.PerToken, m.Shared, m.SharedGates}
 }
 
 // Of returns the facts of a layer.
@@ -85,7 +104,7 @@ func (p *Program) FactsOf(s *Stage, l *Loop) *LayerFacts {
 func (m *Model) SetFacts(layers []LayerFacts) {
 	f := layers[0]
 	m.Intermediate, m.Heads, m.KVHeads, m.HeadDim = f.Intermediate, f.Heads, f.KVHeads, f.HeadDim
-	m.Experts, m.PerToken = f.Experts, f.PerToken
+	m.Experts, m.PerToken, m.Shared, m.SharedGates = f.Experts, f.PerToken, f.Shared, f.SharedGates
 	m.Kinds, m.LayerKinds = nil, nil
 	for _, f := range layers {
 		kind := slices.Index(m.Kinds, f)
@@ -131,6 +150,8 @@ func (m *Model) StateBlock() int {
 // Sizes of layers, for Most and Differ.
 func ExpertsOf(f *LayerFacts) int      { return f.Experts }
 func PerTokenOf(f *LayerFacts) int     { return f.PerToken }
+func SharedOf(f *LayerFacts) int       { return f.Shared }
+func SharedGatesOf(f *LayerFacts) int  { return f.SharedGates }
 func IntermediateOf(f *LayerFacts) int { return f.Intermediate }
 func HeadsOf(f *LayerFacts) int        { return f.Heads }
 func KVHeadsOf(f *LayerFacts) int      { return f.KVHeads }
@@ -140,13 +161,15 @@ func HeadDimOf(f *LayerFacts) int      { return f.HeadDim }
 func (m *Model) Columns() []int {
 	out := []int{m.Hidden}
 	for _, f := range m.Facts() {
-		out = append(out, f.QueryRows(), f.Intermediate)
+		out = append(out, f.QueryRows(), f.Intermediate, f.MLP())
 	}
 	return out
 }
 
 // Width is that of the widest MLP.
-func (m *Model) Width() int { return m.Most(IntermediateOf) }
+func (m *Model) Width() int {
+	return m.Most(func(f *LayerFacts) int { return max(f.Intermediate, f.Shared) })
+}
 
 // Repeating returns the shortest list that gives a list when it is repeated.
 func Repeating(list []int) []int {
@@ -173,6 +196,11 @@ func (m *Model) FactsAmiss() string {
 		if (f.Experts != 0 || f.PerToken != 0) && (f.PerToken < 1 || f.PerToken > f.Experts) {
 			return fmt.Sprintf("has layers that choose %d of %d experts for each token; want at least one, and at "+
 				"most all, or no experts", f.PerToken, f.Experts)
+		}
+		if f.Shared < 0 || f.Shared > 0 && f.Experts == 0 || f.SharedGates < 0 || f.SharedGates > 1 ||
+			f.SharedGates > 0 && f.Shared == 0 {
+			return fmt.Sprintf("has layers with %d experts, one of width %d that every token has, and %d gates of "+
+				"that one; want it besides others, and one gate at most", f.Experts, f.Shared, f.SharedGates)
 		}
 	}
 	switch {

@@ -34,6 +34,8 @@ type Model struct {
 	Intermediate int     `json:"intermediate"`
 	Experts      int     `json:"experts,omitempty"`
 	PerToken     int     `json:"per_token,omitempty"`
+	Shared       int     `json:"shared,omitempty"`
+	SharedGates  int     `json:"shared_gates,omitempty"`
 	Heads        int     `json:"heads"`
 	KVHeads      int     `json:"kv_heads"`
 	HeadDim      int     `json:"head_dim"`

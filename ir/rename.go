@@ -131,12 +131,8 @@ type renaming struct {
 	now   func(Member) (name string, index int)
 }
 
-// of is what a stage in a loop, or in none, calls now what it called by a name.
-func (r renaming) of(name string, l *Loop) (string, error) {
-	first := 0
-	if l != nil {
-		first = l.First
-	}
+// of is what a stage calls now what it called by a name, by the first iteration of its loop that it runs in.
+func (r renaming) of(name string, first int) (string, error) {
 	m, err := r.names.At(name, first)
 	if err != nil {
 		return "", err
@@ -156,17 +152,17 @@ func (r renaming) of(name string, l *Loop) (string, error) {
 
 // renamed is the stage with another name, and other names in all that it does.
 func (s *Stage) renamed(name string, l *Loop, buffers, counters renaming) (*Stage, error) {
-	t := *s
+	t, first := *s, FirstIndex(s, l)
 	t.Name = name
 	var err error
 	if t.Signal != "" {
-		if t.Signal, err = counters.of(s.Signal, l); err != nil {
+		if t.Signal, err = counters.of(s.Signal, first); err != nil {
 			return nil, err
 		}
 	}
 	t.Waits = slices.Clone(s.Waits)
 	for k := range t.Waits {
-		if t.Waits[k].Counter, err = counters.of(t.Waits[k].Counter, l); err != nil {
+		if t.Waits[k].Counter, err = counters.of(t.Waits[k].Counter, first); err != nil {
 			return nil, err
 		}
 	}
@@ -179,7 +175,7 @@ func (s *Stage) renamed(name string, l *Loop, buffers, counters renaming) (*Stag
 				if operands[j].IsTemp() {
 					continue
 				}
-				if operands[j].Buf, err = buffers.of(operands[j].Buf, l); err != nil {
+				if operands[j].Buf, err = buffers.of(operands[j].Buf, first); err != nil {
 					return nil, err
 				}
 			}

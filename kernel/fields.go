@@ -88,12 +88,20 @@ var (
 	ownHeadDim = count("kHeadDim", "elements of one", func(s *Stage) *int { return &s.HeadDim }).when(ownsHeads).
 			wants(ofLayers, func(f *Facts, s *Stage) bool { return !s.OwnHeads || s.HeadDim == f.HeadDim })
 
+	holds = count("kHolds", "keeps what is read next, as this", func(s *Stage) *int { return &s.Holds }).
+		unless(0).atMost(MostHeld)
+	readsHeld = count("kReadsHeld", "reads what was kept as this", func(s *Stage) *int { return &s.ReadsHeld }).
+			unless(0).atMost(MostHeld)
+
 	normEps    = of("kNormEps", "", func(s *Stage) *float64 { return &s.Eps })
 	unitOffset = of("kUnitOffset", "times 1 + weight", func(s *Stage) *bool { return &s.UnitOffset })
 	tableScale = of("kScale", "of the table's rows", scale).opens(func(s *Stage) *bool { return &s.Scaled })
 	parts      = count("kParts", "that the branch is the sum of", func(s *Stage) *int { return &s.Parts }).unless(1).
 			atMost(maxParts)
 )
+
+// MostHeld bounds the exchanges that are kept at once: kMostHeld of context.cuh.
+const MostHeld = 4
 
 // maxParts bounds the parts of a branch.
 const maxParts = 64

@@ -45,21 +45,25 @@ type Stage struct {
 	Signal                                    string // "" for none
 
 	// Of a product: its columns, and how many parts they are cut into, of which each is a vector of sums, or is added
-	// up with the others; whether it keeps what it reads, and reads what was kept. Of what reads a vector: whether that
-	// is the residual of its SM.
-	Columns, SplitK, Added     int
-	Holds, ReadsHeld, Resident bool
+	// up with the others. Of what reads a vector: as which of the exchanges that are kept it keeps the last one, which
+	// one it reads, and whether it reads the residual of its SM instead.
+	Columns, SplitK, Added int
+	Holds, ReadsHeld       int
+	Resident               bool
 
 	// Of a product with matrices of experts that a router has chosen: of how many its rows are, one after another, and
 	// how many a row is the sum of products with. Of a router: how many it chooses, of how many, and how they are
 	// weighed.
 	Selected, Summed       int
 	Experts, Chosen        int
+	Groups, TopGroups      int // of experts, and how many of them are chosen from
 	OfChosen, Renormalised bool
+	Sigmoid, Biased, Gated bool    // of scores; for the choice alone; of the expert that every token has
+	Extra, Least           float64 // of the sum of the weights
 
 	// Of attention and what combines its splits.
 	Splits, ShareRows, Window, Width              int
-	Scale, ScoreCap                               float64 // Scale is of embed, too
+	Scale, ScoreCap                               float64 // Scale is of embed and of a router, too
 	Normed, WholeNorm, OwnGains, Shifted, Rotates bool
 	AngleTable                                    int
 	Angles                                        Angles
@@ -83,7 +87,7 @@ type Stage struct {
 	Matrix, Bias, Curve, Norm, Shift, Table, PositionTable    string
 	QNorm, KNorm, QShift, KShift, Sinks                       string
 	Token, Residual, Rounded, Branch, Cache, NextOnSM, StopSM string
-	Ids, Shares                                               string   // of the experts that are chosen
+	Ids, Shares, Gate, Choosing                               string   // of what a router chooses
 	Temps                                                     []string // in the order in which they are made
 }
 
@@ -178,6 +182,11 @@ func (b *Body) Matrix(s *Stage) *string {
 		return &s.Table
 	}
 	return nil
+}
+
+// ReadsLate reports whether a stage of the body may read an exchange that was kept, or keep one.
+func (b *Body) ReadsLate() bool {
+	return slices.ContainsFunc(b.Fields, func(f Field) bool { return f.Name == holds.Name })
 }
 
 // Replicated reports whether the body is for a residual of which every SM has a copy.

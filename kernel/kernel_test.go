@@ -31,6 +31,7 @@ func some(r *rand.Rand, b *Body) *Stage {
 			*a.At(&s) = "b" + strconv.Itoa(r.IntN(1000))
 		}
 	}
+	s.Sigmoid, s.Renormalised = s.Sigmoid && !s.OfChosen, s.Renormalised && !s.OfChosen
 	s.Width, s.ShareRows = 1<<r.IntN(5), 16*s.ShareRows
 	if s.Centred = s.Centred && (s.Normed || b == KeepHidden); !s.Centred {
 		s.NormWeights, s.Shifted = 1, false

@@ -19,10 +19,10 @@ var Product = declare(&Body{
 		{Name: "lm_head.weight", Shape: func(f *Facts) []int { return []int{f.Vocab, f.Hidden} }},
 		{Name: "L{i}.qkv.weight", Paired: true, Shape: func(f *Facts) []int { return []int{f.qkvRows(), f.Hidden} }},
 		{Name: "L{i}.o.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.QueryRows()} }},
-		{Name: "L{i}.gate_up.weight", Shape: func(f *Facts) []int { return []int{2 * f.Intermediate, f.Hidden} }},
-		{Name: "L{i}.up.weight", Shape: func(f *Facts) []int { return []int{f.Intermediate, f.Hidden} }},
-		{Name: "L{i}.down.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.Intermediate} }},
-		{Name: "L{i}.router.weight", Shape: func(f *Facts) []int { return []int{f.Experts, f.Hidden} }},
+		{Name: "L{i}.gate_up.weight", Shape: func(f *Facts) []int { return []int{2 * f.MLP(), f.Hidden} }},
+		{Name: "L{i}.up.weight", Shape: func(f *Facts) []int { return []int{f.MLP(), f.Hidden} }},
+		{Name: "L{i}.down.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.MLP()} }},
+		{Name: "L{i}.router.weight", Shape: func(f *Facts) []int { return []int{f.Scores(), f.Hidden} }},
 		{Name: "L{i}.experts_up.weight",
 			Shape: func(f *Facts) []int { return []int{f.Experts, 2 * f.Intermediate, f.Hidden} }},
 		{Name: "L{i}.experts_down.weight",
@@ -37,9 +37,9 @@ var Product = declare(&Body{
 		{Name: "L{i}.h", Roles: []string{"o", "attn_add"}, Shape: hidden},
 		{Name: "L{i}.o", Shape: hidden}, {Name: "L{i}.down", Shape: hidden},
 		{Name: "L{i}.act", Roles: []string{"gate_up", "up"},
-			Shape: func(f *Facts) []int { return []int{f.Intermediate} }},
+			Shape: func(f *Facts) []int { return []int{f.MLP()} }},
 		{Name: "L{i}.router", Roles: []string{"router"}, Exact: true,
-			Shape: func(f *Facts) []int { return []int{f.Experts} }},
+			Shape: func(f *Facts) []int { return []int{f.Scores()} }},
 		{Name: "L{i}.experts_act", Roles: []string{"experts_up"},
 			Shape: func(f *Facts) []int { return []int{f.PerToken * f.Intermediate} }}},
 	Fields: []Field{rows, grain, count("kColumns", "", func(s *Stage) *int { return &s.Columns }),
@@ -60,9 +60,7 @@ var Product = declare(&Body{
 				return s.Summed == 1 || s.Summed == f.PerToken && s.Selected == 1
 			}),
 		rotation, rotationStep, tasks,
-		of("kHolds", "what it reads, for a later stage", func(s *Stage) *bool { return &s.Holds }).unless(false),
-		of("kReadsHeld", "what was kept, and keeps what it passes over",
-			func(s *Stage) *bool { return &s.ReadsHeld }).unless(false),
+		holds, readsHeld,
 		of("kEmpty", "", func(s *Stage) *bool { return &s.Empty }).says(func(s *Stage) string {
 			if s.Empty {
 				return "SMs without rows take part too"
@@ -93,8 +91,10 @@ var Product = declare(&Body{
 				s.Residual = name(o.In, 0)
 			case o.Code == ir.ROPE:
 				s.Angles.Frequencies = name(o.In, 1)
-			case o.Code == ir.ScaleBlocks:
+			case o.Code == ir.ScaleBlocks && product.Code == ir.SELECTED:
 				s.Shares = name(o.In, 1)
+			case o.Code == ir.ScaleBlocks:
+				s.Gate = name(o.In, 1)
 			case o.Code == ir.SAMPLE:
 				s.BestValue, s.BestIndex = name(o.Out, 0), name(o.Out, 1)
 			case f != nil && f.Shape != "":
@@ -231,6 +231,12 @@ const Each = "%each"
 func ByExpert(f *Facts, s *Stage, in ir.Operand) ir.Op {
 	return op(ir.ScaleBlocks, nil, views(in, view(s.Shares, ownSM, upTo(f.PerToken))),
 		ir.IntParam("first", spanA.Div(2)), ir.IntParam("block", ir.Int(s.Rows/max(1, s.Selected)/2)))
+}
+
+// ByGate multiplies finished rows by the gate of the expert that every token has.
+func ByGate(s *Stage, in ir.Operand) ir.Op {
+	return op(ir.ScaleBlocks, nil, views(in, view(s.Gate, ownSM, upTo(1))), ir.IntParam("first", spanA),
+		ir.IntParam("block", ir.Int(s.Rows)))
 }
 
 // RopeOf rotates adjacent pairs of finished rows, below a limit, by the angles of the position.

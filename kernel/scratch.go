@@ -320,8 +320,8 @@ func (s *Scratch) Bytes(slots int) int {
 		add(16, vector)
 	}
 	add(4, 4*(2*tokens+words))
-	if s.Chosen > 0 { // which, their weights, and how often
-		add(4, 4*(2*tokens*s.Chosen+1))
+	if s.Chosen > 0 { // which, their weights, a gate, and how often
+		add(4, 4*(2*tokens*s.Chosen+tokens+1))
 	}
 	add(8, 4*8)
 	return roundUp(end, 16)

@@ -194,7 +194,7 @@ type product struct {
 	linears []*ir.Stage
 	alike   [][]*ir.Stage // what is computed next of the rows of all linears alike: a stage for each of them
 	rotated []*ir.Stage   // rotations of what this makes of the first linears
-	gated   *ir.Stage     // a product with a sigmoid that all rows share, or nil
+	gated   *ir.Stage     // a product with a number that all rows share, or nil
 	last    *ir.Stage     // an op of all rows together, or nil
 	ends    []*ir.Stage   // those that make what others see of each linear
 }
@@ -237,8 +237,8 @@ func (f *fuser) product(first *ir.Stage) {
 
 // finishers finds what is computed row by row from the rows of a product, and by it alone: ops that all of its linears
 // have alike, such as a bound, a soft cap, an activation; then a rotation of each of the first linears; or a product
-// with a sigmoid, and an op of all rows together, such as their gated product, their sum with the residual, the largest
-// of them.
+// with one number, and an op of all rows together, such as their gated product, their sum with the residual, the
+// largest of them.
 func (f *fuser) finishers(p *product) {
 	single := func(l *ir.Stage) *ir.Stage {
 		if r := f.readers[result(l)]; len(r) == 1 && len(r[0].Ops) == 1 {
@@ -263,9 +263,8 @@ func (f *fuser) finishers(p *product) {
 		}
 		p.rotated, p.ends[i] = append(p.rotated, s), s
 	}
-	if r := f.readers[result(p.ends[0])]; len(p.ends) == 1 && len(r) == 1 && has(r[0], ir.SIGMOID) &&
-		lastOp(r[0]).In[0].Buf == result(p.ends[0]) {
-		p.gated, p.ends[0] = r[0], r[0]
+	if s := single(p.ends[0]); s != nil && s.Ops[0].Code == ir.ScaleBlocks && len(p.ends) == 1 {
+		p.gated, p.ends[0] = s, s
 	}
 	s := single(p.ends[0])
 	if s == nil || len(p.rotated) > 0 {

@@ -50,11 +50,7 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 	}
 	ops = append(append(ops, product), add...)
 	for i, s := range finish {
-		for _, before := range s.Ops[:len(s.Ops)-1] { // of what all rows share
-			before.In = []ir.Operand{f.placed(before.In[0].Buf, before.In[0].Dims)}
-			ops = append(ops, before)
-		}
-		op := f.finished(lastOp(s), rows, f.rows(p.linears[:len(p.rotated)]))
+		op := f.finished(&s.Ops[0], rows, f.rows(p.linears[:len(p.rotated)]))
 		switch last := &ops[len(ops)-1]; {
 		case op.Code == ir.SAMPLE: // of the logits, which the host may ask for
 			last.Out = []ir.Operand{f.tokens.view(op.In[0].Buf, task)}

@@ -305,7 +305,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	case "gated_attention":
 		l.gatedAttention(n, in(0), in(1))
 	case "gated_by":
-		l.gatedBy(n, in(0), in(1))
+		l.gatedBy(n, in(0))
 	case "add":
 		return l.add(n)
 	case "argmax":

@@ -47,7 +47,7 @@ func (l *lowerer) route(n *ir.GraphNode, scores string) {
 	choose := &ops[len(ops)-1]
 	choose.Out = append(choose.Out, ids)
 	if len(n.Weights) > 0 {
-		bias := l.weights(l.named("choosing_bias"), n.Weights[0])
+		bias := l.weights(l.named("choosing.weight"), n.Weights[0])
 		choose.In = append(choose.In, view(bias, upTo(all)))
 	}
 	if chosenFirst {
@@ -60,8 +60,16 @@ func (l *lowerer) route(n *ir.GraphNode, scores string) {
 		add(ir.MUL, "%scaled", ops[len(ops)-1].Out[0], given("scale")...)
 	}
 	ops[len(ops)-1].Out[0] = weights
+	if l.facts.SharedGates > 0 {
+		add(ir.SIGMOID, "", l.tokens.view(scores, ir.Span(ir.Int(all), ir.Int(l.facts.Scores()))))
+		gate := l.scratch(l.named(sharedGate), ir.F32, l.facts.SharedGates)
+		ops[len(ops)-1].Out[0] = l.tokens.view(gate, upTo(l.facts.SharedGates))
+	}
 	l.stage(n, out, single(), ops...)
 }
+
+// sharedGate is the sigmoid that the router makes for the expert that every token has.
+const sharedGate = "shared_gate"
 
 // selected is the product of a vector with the matrices that are chosen, of which the task takes some rows.
 func (l *lowerer) selected(n *ir.GraphNode, x ir.Operand, matrix, bias ir.Range, ids, weights ir.Operand) ir.Op {
@@ -113,13 +121,11 @@ func (l *lowerer) expertsDown(n *ir.GraphNode, in, route string) {
 		In: []ir.Operand{temp("%each")}, Params: []ir.Param{ir.IntParam("parts", ir.Int(k))}})
 }
 
-// gatedBy multiplies what an expert makes that every token has by a sigmoid of one number.
-func (l *lowerer) gatedBy(n *ir.GraphNode, in, gate string) {
+// gatedBy multiplies what an expert makes that every token has by its gate.
+func (l *lowerer) gatedBy(n *ir.GraphNode, in string) {
 	out := l.scratch(l.named(n.Name), ir.F32, n.Shape[0])
 	l.value[n.Name] = out
-	l.stage(n, out, whole(n.Shape[0]),
-		ir.Op{Code: ir.SIGMOID, Out: []ir.Operand{temp("%gate")}, In: []ir.Operand{l.tokens.view(gate, upTo(1))}},
-		ir.Op{Code: ir.ScaleBlocks, Out: []ir.Operand{l.tokens.view(out, task)},
-			In:     []ir.Operand{l.tokens.view(in, task), temp("%gate")},
-			Params: []ir.Param{ir.IntParam("first", spanA), ir.IntParam("block", ir.Int(n.Shape[0]))}})
+	l.stage(n, out, whole(n.Shape[0]), ir.Op{Code: ir.ScaleBlocks, Out: []ir.Operand{l.tokens.view(out, task)},
+		In:     []ir.Operand{l.tokens.view(in, task), l.tokens.view(l.named(sharedGate), upTo(l.facts.SharedGates))},
+		Params: []ir.Param{ir.IntParam("first", spanA), ir.IntParam("block", ir.Int(n.Shape[0]))}})
 }

@@ -136,10 +136,10 @@ func (q *quantiser) body(nodes []ir.GraphNode, layer int, outer bool) error {
 	return nil
 }
 
-// decides reports whether the result of a linear chooses experts, or weighs one.
+// decides reports whether the result of a linear chooses experts.
 func decides(nodes []ir.GraphNode, name string) bool {
 	return slices.ContainsFunc(nodes, func(n ir.GraphNode) bool {
-		return n.Op == "route" && n.Inputs[0] == name || n.Op == "gated_by" && n.Inputs[1] == name
+		return n.Op == "route" && n.Inputs[0] == name
 	})
 }
 

@@ -57,8 +57,12 @@ func (b *builder) buffers() {
 		onChip(kernel.Named.Branch, m.dtypes.Activations, m.Hidden)
 	}
 	if slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.body.Keeps&kernel.Choice != 0 }) {
-		ofLayers(kernel.Named.Ids, ir.I32, m.SMs, m.PerToken)
-		ofLayers(kernel.Named.Shares, ir.F32, m.SMs, m.PerToken)
+		chosen := b.p.Model.Most(ir.PerTokenOf)
+		ofLayers(kernel.Named.Ids, ir.I32, m.SMs, chosen)
+		ofLayers(kernel.Named.Shares, ir.F32, m.SMs, chosen)
+	}
+	if slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.Gated }) {
+		ofLayers(kernel.Named.Gate, ir.F32, m.SMs, 1)
 	}
 	b.p.Buffers = append(b.p.Buffers, b.endingBuffers()...)
 }
@@ -132,16 +136,21 @@ func (b *builder) stored(w ir.Buffer, kind int) ir.Buffer {
 }
 
 // runs are the families of a weight with a place for each of n layers: one for each run of layers whose stages read it
-// as of one shape, and stored in one format, and where rows are in pairs have heads of one size.
+// as of one shape, and stored in one format, where rows are in pairs have heads of one size, and unless one stage reads
+// it in all layers have experts or none. Layers without such a stage have none.
 func (b *builder) runs(c *constant, n int) []ir.Buffer {
 	var out []ir.Buffer
 	layers := ir.Loop{Count: n, Kinds: b.kinds}
 	for layer := range n {
 		w, _ := b.weightOf(strings.TrimSuffix(c.name, "At"), layer)
+		if !b.reads(w.Name, layers.Kind(layer)) {
+			continue
+		}
 		in, m := b.stored(w, layers.Kind(layer)), &b.p.Model
-		if last := len(out) - 1; last >= 0 && out[last].Format() == in.Format() &&
+		if last := len(out) - 1; last >= 0 && out[last].Last() == layer-1 && out[last].Format() == in.Format() &&
 			slices.Equal(out[last].Shape, in.Shape) &&
-			(!paired(strings.TrimSuffix(c.name, "At")) || m.Of(layer).HeadDim == m.Of(layer-1).HeadDim) {
+			(!paired(strings.TrimSuffix(c.name, "At")) || m.Of(layer).HeadDim == m.Of(layer-1).HeadDim) &&
+			(m.Of(layer).Experts == m.Of(layer-1).Experts || b.reads(w.Name, 0)) {
 			out[last].Count++
 			continue
 		}
@@ -149,6 +158,21 @@ func (b *builder) runs(c *constant, n int) []ir.Buffer {
 		out = append(out, in)
 	}
 	return out
+}
+
+// reads reports whether a stage of the layers of a kind reads a weight.
+func (b *builder) reads(weight string, kind int) bool {
+	return slices.ContainsFunc(b.stages, func(d *descriptor) bool {
+		return (d.kind == 0 || d.kind == kind) && (d.Matrix == weight ||
+			slices.ContainsFunc(d.argsOf(), func(a kernel.Arg) bool { return a.Weight && *a.At(&d.Stage) == weight }))
+	})
+}
+
+// publishes reports whether a stage of the layers of a kind publishes a vector.
+func (b *builder) publishes(vector string, kind int) bool {
+	return slices.ContainsFunc(b.stages, func(d *descriptor) bool {
+		return (d.kind == 0 || d.kind == kind) && strings.Replace(d.Out, "{i+1}", "{i}", 1) == vector
+	})
 }
 
 // paired reports whether the rows of a weight are in the pairs of a rotation.
@@ -186,6 +210,9 @@ func (b *builder) weightOf(constant string, layer int) (ir.Buffer, bool) {
 			out.Name, out.Shape = strings.TrimSuffix(w.Name, "weight")+"bias", out.Shape[:max(1, len(out.Shape)-1)]
 		} else if len(out.Shape) >= 2 {
 			out.Layout.Kind = ir.Tile8x32
+		}
+		if w.Exact {
+			out.DType = ir.F32
 		}
 		return out, true
 	}
@@ -270,14 +297,15 @@ func (b *builder) checkCaches(places []ir.Placement) {
 // checkOffsets holds a list of offsets to where the members of families lie. A list is for those of several formats.
 func (b *builder) checkOffsets(c *constant, w ir.Buffer, offsets map[string]int) {
 	r := &b.config
-	if c.typ != "size_t" || len(b.runs(c, w.Count)) < 2 {
+	if runs := b.runs(c, w.Count); c.typ != "size_t" || len(runs) == 1 && runs[0].Count == w.Count &&
+		!b.p.Model.Differ(ir.ExpertsOf) {
 		r.fail(c.at, "%s is a list of %s; want one of size_t, and one offset where the layers have %s in one form",
 			c.name, c.typ, w.Name)
 		return
 	}
 	for layer, v := range c.value.list {
 		name, _ := ir.Resolve(w.Name, layer)
-		if want := offsets[name]; v.kind != integer || v.n != want {
+		if want := offsets[name]; v.kind != integer || v.n != want { // 0 where it has none
 			r.fail(v.at, "%s is not where layer %d has it; want %d, as the tensors lie in weights.safetensors", c.name,
 				layer, want)
 		}

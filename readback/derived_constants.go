@@ -162,10 +162,10 @@ func printOp(o *ir.Op) string {
 }
 
 // checkReadings holds what each stage of a step reads to the exchange that the kernel lets it wait for: the last one,
-// or the one that was kept.
+// or one that was kept.
 func (b *builder) checkReadings() {
 	for i := range b.variants {
-		last, held := "", ""
+		last, held := "", map[int]string{}
 		step := func(d *descriptor, layer int) bool {
 			of := func(vector string) string {
 				if name, err := ir.Resolve(vector, layer); err == nil && d.looped() {
@@ -174,11 +174,11 @@ func (b *builder) checkReadings() {
 				return b.outside(d, vector)
 			}
 			waits := last
-			switch {
-			case d.ReadsHeld:
-				waits, held = held, last
-			case d.Holds:
-				held = last
+			if d.Holds > 0 {
+				held[d.Holds] = last
+			}
+			if d.ReadsHeld > 0 {
+				waits = held[d.ReadsHeld]
 			}
 			if d.handsOver() {
 				last = of(d.Out)

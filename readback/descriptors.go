@@ -195,7 +195,11 @@ func (b *builder) readField(d *descriptor, f *kernel.Field) {
 	case *bool:
 		*at = (f.Default == nil || there) && r.bool(s, f.Name)
 	case *float64:
-		*at = r.float(s, f.Name)
+		if f.Default == nil || there {
+			*at = r.float(s, f.Name)
+		} else {
+			*at = f.Default.(float64)
+		}
 	}
 }
 

@@ -285,6 +285,12 @@ func (c *chain) statement(s *statement) {
 			c.define("%" + s.name)
 			return
 		}
+	case s.what == "by_gate" && s.plus == "" && !c.halved && c.d.Selected == 1 && c.d.Summed == 1:
+		if v, ok := s.is(0, "c", "r", "*"); ok {
+			c.ops = append(c.ops, kernel.ByGate(&c.d.Stage, c.value(s.at, v[0])))
+			c.define("%" + s.name)
+			return
+		}
 	case s.what == "residual" && s.plus != "":
 		if _, ok := s.is(0, "c", "r"); ok {
 			in := c.value(s.at, s.plus)

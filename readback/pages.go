@@ -133,9 +133,16 @@ func (b *builder) vector(v vector, layer int, c *constant, pages map[string]int)
 	if buf.Count != m.layers || len(b.p.Model.Kinds) == 0 {
 		return
 	}
-	for i := 1; i < m.layers; i++ { // one family for each run of layers that have it in one length
+	layers, has := ir.Loop{Count: m.layers, Kinds: b.kinds}, false
+	for i := range m.layers { // one family for each run of layers that have it in one length, and others between
 		last, shape := &b.p.Buffers[len(b.p.Buffers)-1], v.Shape(b.factsOf(i))
-		if v.constant == "kO" || v.constant == "kDown" || slices.Equal(shape, last.Shape) {
+		if v.constant == "kO" || v.constant == "kDown" || !b.publishes(v.Name, layers.Kind(i)) ||
+			slices.Equal(shape, last.Shape) {
+			has = has || b.publishes(v.Name, layers.Kind(i))
+			continue
+		}
+		if !has { // the first of them
+			last.Shape, has = shape, true
 			continue
 		}
 		last.Count = i - last.First

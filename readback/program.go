@@ -249,12 +249,15 @@ func (b *builder) layerSizes() {
 		{"kKVHeads", "kKVHeadCounts", func(f *ir.LayerFacts) *int { return &f.KVHeads }},
 		{"kHeadDim", "kHeadDims", func(f *ir.LayerFacts) *int { return &f.HeadDim }},
 		{"kExperts", "kExpertCounts", func(f *ir.LayerFacts) *int { return &f.Experts }},
-		{"kExpertsPerToken", "kExpertsOfTokens", func(f *ir.LayerFacts) *int { return &f.PerToken }}} {
-		if b.config.byName[c.name] == nil && (c.name == "kExperts" || c.name == "kExpertsPerToken") {
-			continue // there are none
+		{"kExpertsPerToken", "kExpertsOfTokens", func(f *ir.LayerFacts) *int { return &f.PerToken }},
+		{"kShared", "kSharedWidths", func(f *ir.LayerFacts) *int { return &f.Shared }},
+		{"kSharedGates", "kSharedGateCounts", func(f *ir.LayerFacts) *int { return &f.SharedGates }}} {
+		some := strings.HasPrefix(c.name, "kExperts") || strings.HasPrefix(c.name, "kShared") // layers may have none
+		if some && b.config.byName[c.name] == nil {
+			continue
 		}
 		*c.of(&all) = b.size(c.name)
-		if list := b.sizeList(c.name, c.list, *c.of(&all)); list != nil {
+		if list := b.sizeList(c.name, c.list, *c.of(&all), some); list != nil {
 			differ = append(differ, func(f *ir.LayerFacts, layer int) { *c.of(f) = list[layer] })
 		}
 	}
@@ -271,7 +274,7 @@ func (b *builder) layerSizes() {
 }
 
 // sizeList reads a list with a size of each layer; nil where there is none, or none that can be.
-func (b *builder) sizeList(name, list string, largest int) []int {
+func (b *builder) sizeList(name, list string, largest int, some bool) []int {
 	r, m := &b.config, &b.p.Model
 	c := r.scope.byName[list]
 	if c == nil {
@@ -283,9 +286,13 @@ func (b *builder) sizeList(name, list string, largest int) []int {
 		return nil
 	}
 	var sizes []int
+	least := 1
+	if some {
+		least = 0
+	}
 	for _, v := range c.value.list {
-		if v.kind != integer || v.n < 1 || v.n > most {
-			r.fail(v.at, "no size of a layer; want a number from 1 to %d", most)
+		if v.kind != integer || v.n < least || v.n > most {
+			r.fail(v.at, "no size of a layer; want a number from %d to %d", least, most)
 			return nil
 		}
 		sizes = append(sizes, v.n)

@@ -169,8 +169,7 @@ var primitives = []primitive{
 	{name: "begin_reading"},
 	{name: "end_reading"},
 	{name: "hold"},
-	{name: "read_held"},
-	{name: "resume"},
+	{name: "swap_held"},
 	{name: "advance", changes: byOne(Count, "$0", "$.advance($0)")},
 	{name: "next_epoch", fixed: true, changes: []change{{Epoch, "more", "$call + 1"}, {Epoch, "less", "$call - 1"}}},
 
@@ -196,9 +195,9 @@ type variable struct {
 }
 
 var variables = []variable{
-	{"epoch", Epoch}, {"held_epoch", Epoch}, {"exchanges", Epoch}, {"both", Epoch},
+	{"epoch", Epoch}, {"exchanges", Epoch}, {"both", Epoch},
 	{"phase", Phase}, {"landed_phase", Phase}, {"flush", Phase}, {"norms", Phase},
-	{"target", Count}, {"producers", Count}, {"held_producers", Count}, {"issued", Count},
+	{"target", Count}, {"producers", Count}, {"issued", Count},
 	{"landed", Count}, {"acquired", Count}, {"ordinal", Count},
 }
 

@@ -10,10 +10,10 @@ import (
 	"amkc/ir/format"
 )
 
-// This file reads NVFP4: elements of e2m1, of which the low half of a byte is the first, and for each 16 of them a scale
-// in e4m3, times one of the whole matrix. compressed-tensors stores what scales are divided by, and ModelOpt what they
-// are multiplied by. Elements are streamed as integers, twice their values, with half the scale in fp32: the product
-// that libraries round once.
+// This file reads NVFP4: elements of e2m1, of which the low half of a byte is the first, and for each 16 of them a
+// scale in e4m3, times one of the whole matrix. compressed-tensors stores what scales are divided by, and ModelOpt what
+// they are multiplied by. Elements are streamed as integers, twice their values, with half the scale in fp32: the
+// product that libraries round once.
 
 const nvfp4Group = 16
 
@@ -34,8 +34,8 @@ func (s *settings) nvfp4() recipe {
 	}
 	bits, group := s.integer("num_bits", 4, 1), s.integer("group_size", nvfp4Group, 1)
 	if bits != 4 || group != nvfp4Group || !s.truth("symmetric", true) {
-		s.fail(NotRead, "num_bits", "%d bits in groups of %d, symmetric %t, in format \"nvfp4-pack-quantized\" are not "+
-			"read; accepted: 4 bits in groups of %d, symmetric true", bits, group, s.truth("symmetric", true),
+		s.fail(NotRead, "num_bits", "%d bits in groups of %d, symmetric %t, in format \"nvfp4-pack-quantized\" are "+
+			"not read; accepted: 4 bits in groups of %d, symmetric true", bits, group, s.truth("symmetric", true),
 			nvfp4Group)
 	}
 	return nvfp4Recipe(modules{})

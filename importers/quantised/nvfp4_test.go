@@ -18,7 +18,8 @@ func nvfp4Settings(weights string) string {
 		["Linear"], "weights": {` + weights + `}}}}`
 }
 
-const modelOpt = `{"quant_method": "modelopt", "quant_algo": "NVFP4", "producer": {"name": "modelopt"}, "ignore": ["n*"],
+const modelOpt = `{"quant_method": "modelopt", "quant_algo": "NVFP4", "producer": {"name": "modelopt"},
+	"ignore": ["n*"],
 	"config_groups": {"group_0": {"input_activations": {"num_bits": 4}, "weights": {"num_bits": 4, "group_size": 16}}}}`
 
 // ofModelOpt is a matrix of module m with every element and every scale, and a number that scales are multiplied by.

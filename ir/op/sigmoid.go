@@ -5,5 +5,6 @@ var SIGMOID = declare(Spec{
 	Name:      "SIGMOID",
 	Doc:       "1 / (1 + exp(−x)).",
 	Pointwise: true,
+	Kernel:    true,
 	Forms:     []Form{{In: []Operand{{Name: "x", Shape: "[n*]"}}, Out: results("[n]"), Shape: asFirst}},
 })

@@ -18,6 +18,7 @@ func (s storage) String() string { return fmt.Sprintf("%s %s", s.dtype, s.layout
 var (
 	sums   = &storage{ir.F32, ir.RowMajor}
 	number = &storage{ir.I32, ir.RowMajor}
+	exact  = &storage{ir.F32, ir.RowMajor} // weights too, whatever others are
 	// What travels in 32 bits whatever the model's type: partial results of attention and best values, and which ones
 	// these are.
 	partial = &storage{ir.F32, ir.Word64}
@@ -71,7 +72,7 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 		if have.layout == ir.Tile8x128 && quantisable && b.Format() != nil {
 			continue // the stage's descriptor names the format
 		}
-		if b.Kind == ir.Weight || b.Layout.Kind == ir.Word32 {
+		if (b.Kind == ir.Weight && want[i] != exact) || b.Layout.Kind == ir.Word32 {
 			have.dtype = want[i].dtype // checkFacts compares these with the type of the model
 		}
 		if have != *want[i] {
@@ -97,6 +98,19 @@ func (p *contract) scores() map[int]bool {
 		for k := range ops {
 			if first := ops[0].InBuf; ops[k].Code == ir.TOPK && len(first) > 0 && first[0] >= 0 {
 				out[first[0]] = true
+			}
+		}
+	}
+	return out
+}
+
+// choosing are the weights that are added to scores for a choice alone. They are of float32 whatever others are.
+func (p *contract) choosing() map[int]bool {
+	out := map[int]bool{}
+	for t := range p.flat.Tasks {
+		for k := range p.flat.Tasks[t].Ops {
+			if op := &p.flat.Tasks[t].Ops[k]; op.Code == ir.TOPK && len(op.InBuf) > 1 {
+				out[op.InBuf[1]] = true
 			}
 		}
 	}
@@ -133,8 +147,8 @@ func formsOf(m *ir.Model, buffers []ir.Buffer, scores map[int]bool) func(op *ir.
 	}
 	return func(op *ir.FlatOp) (in, out []*storage) {
 		switch op.Code {
-		case ir.SOFTMAX, ir.TOPK, ir.RENORMALISE: // of scores, and what is chosen by them
-			return []*storage{partial}, []*storage{sums, number}
+		case ir.SOFTMAX, ir.SIGMOID, ir.TOPK, ir.RENORMALISE: // of scores, and what is chosen by them
+			return []*storage{partial, exact}, []*storage{sums, number}
 		case ir.SELECTED:
 			return []*storage{vector, matrix, number, gains, sums}, rows(op)
 		case ir.ScaleBlocks:

@@ -17,10 +17,12 @@ import (
 //	Layers               the number of caches
 //	Hidden               the weights of norms but those of attention; the columns of the embedding table and of the
 //	                     head's matrix; embeddings that the host gives, and the last hidden state
-//	Kinds, LayerKinds    the six facts below, which are those of each layer
+//	Kinds, LayerKinds    the eight facts below, which are those of each layer
 //	Experts, PerToken    the scores and the choice of the router of the layer, and the matrices of its experts; where
 //	                     there are experts there is a router
-//	Intermediate         the longest result of a gated activation of the layer, such as SILU_MUL
+//	Shared, Intermediate the longest result of a gated activation of the layer, such as SILU_MUL: Shared where it has
+//	                     experts
+//	SharedGates          the numbers of the router besides scores
 //	Heads                the query heads of an attention of the layer, times KVHeads
 //	KVHeads, HeadDim     the cache of the layer; head_dim of its attention and rotation; the weights of norms of its
 //	                     heads, and of norms of the heads of all tasks
@@ -31,7 +33,7 @@ import (
 //
 // A part that a program does not have says nothing of its fact: without a gate, nothing depends on Intermediate.
 func (p *contract) checkFacts(m *ir.Model) {
-	c := &modelCheck{p: p, m: m, table: -1, head: -1, gated: map[int]gated{}}
+	c := &modelCheck{p: p, m: m, table: -1, head: -1, gated: map[int]gated{}, exact: p.choosing()}
 	c.checkBuffers()
 	for t := range p.flat.Tasks {
 		if p.Full() {
@@ -49,6 +51,7 @@ type modelCheck struct {
 	table, head int           // buffers of the embedding table and of the head; -1: none
 	gated       map[int]gated // by layer, or of all where these are alike
 	chooses     bool          // there is a router
+	exact       map[int]bool  // weights of float32, whatever others are
 	told        map[string]bool
 }
 
@@ -85,7 +88,7 @@ func (c *modelCheck) checkBuffers() {
 		what, want := "", b.DType
 		switch {
 		case b.Layout.Kind == ir.Tile8x128: // has a type of its own
-		case b.Kind == ir.Weight:
+		case b.Kind == ir.Weight && !c.exact[i]:
 			what, want = "weights", m.Weights
 		case b.Kind == ir.KVCache:
 			what, want = "cache", m.Cache
@@ -178,6 +181,7 @@ func (c *modelCheck) checkTask(t int32) {
 			want("k", op.IntAt("k", 0, 0), of.PerToken)
 			if first := &ops[0]; first.InBuf[0] >= 0 {
 				want("scores of length", width(first.In[0], p.flat.Lo), of.Experts)
+				want("scores, and gates, of length", p.flat.Buffers[first.InBuf[0]].Numel(), of.Scores())
 			}
 		case ir.SELECTED:
 			want("ids of length", width(op.In[2], p.flat.Lo), of.PerToken)
@@ -259,9 +263,24 @@ func (c *modelCheck) checkWhole() {
 		p.disagree("", "the model %s", amiss)
 	}
 	for _, layer := range slices.Sorted(maps.Keys(c.gated)) {
-		if of, g := m.Of(layer), c.gated[layer]; g.elements != of.Intermediate && c.once("intermediate") {
+		of, g := m.Of(layer), c.gated[layer]
+		what := "the intermediate size"
+		if of.Experts > 0 {
+			what = "the width of the expert that every token has"
+		}
+		if g.elements != of.MLP() && c.once("intermediate") {
 			p.disagree("", "the longest result of %s has %d elements", g.by, g.elements).
-				Suggest("by the model's facts the intermediate size is %d", of.Intermediate)
+				Suggest("by the model's facts %s is %d", what, of.MLP())
+		}
+	}
+	for layer := range m.Layers {
+		kind := layer
+		if len(m.Kinds) == 0 {
+			kind = 0
+		}
+		if of := m.Of(layer); of.Shared > 0 && c.gated[kind].elements == 0 && c.once("intermediate") {
+			p.disagree("", "no stage of layer %d has an MLP", layer).
+				Suggest("by the model's facts every token has an expert of width %d", of.Shared)
 		}
 	}
 	for _, of := range m.Facts() {

@@ -240,15 +240,15 @@ litmus::Test held(const char* name, Late how) {
     if (c.sm == 0) publish<Bf16>(c, kA, 0, 3);
     c.advance(1);
     if (c.sm == 1) publish<Bf16>(c, kB, 0, read(c, kA, 0) + 1);
-    c.hold();
+    c.hold(1);
     c.advance(1);
     // The page of x belongs to it until all have read it.
     if (c.sm == 0 && how == Late::kOverwritten) read(c, kB, 0), publish<Bf16>(c, kA, 0, 9);
     if (c.sm == 2) {
       seen[0] = u64(read(c, kB, 0));
-      if (how != Late::kNotHeld) c.read_held();
+      if (how != Late::kNotHeld) c.swap_held(1);
       seen[1] = u64(read(c, kA, 0));
-      if (how != Late::kNotHeld) c.resume();
+      if (how != Late::kNotHeld) c.swap_held(1);
       publish<Bf16>(c, kB, kFar, 7);
     }
     c.advance(1);

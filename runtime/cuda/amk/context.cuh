@@ -69,6 +69,8 @@ struct ActivationOf<true> {
 };
 using Activation = ActivationOf<AMK_COMPACT_SCRATCH && Element::kBytes == 2>::Type;
 
+constexpr int kMostHeld = 4;  // exchanges that are kept at once
+
 // Stands in for an mbarrier where the hardware has none (ring.cuh), and has its size.
 struct ArrivalCount {
   u64 word;
@@ -150,6 +152,7 @@ struct Scratch {
   // What the last router has chosen for each token, in order, and how that is weighed (router.cuh).
   int experts[kTokens][kMostChosen];
   float shares[kTokens][kMostChosen];
+  float gates[kTokens];  // of the expert that every token has
   u32 choices;  // layers that the launch had begun then
 #endif
   // Of the launch, for a thread that waits too long.
@@ -245,10 +248,10 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   u32 epoch = 0;      // of the exchange read next, 1 to kMaxEpoch
   int ordinal = 0;    // of the exchange read next within the step
   u32 producers = 0;  // tasks that publish it
-  // The same for an exchange that a stage reads after a later exchange has ended.
-  u32 held_epoch = 0;
-  int held_ordinal = 0;
-  u32 held_producers = 0;
+  // The same for exchanges that stages read after later ones have ended.
+  u32 held_epoch[kMostHeld] = {};
+  int held_ordinal[kMostHeld] = {};
+  u32 held_producers[kMostHeld] = {};
   u32 slot = 0;       // ring slot consumed next, and its phase
   u32 phase = 0;
   u32 flush = 0;      // parity of the partial-sum buffer
@@ -291,25 +294,23 @@ struct Context : Recorder<kMode == Mode::kProfile> {
     const u64 exchanges = (launch.first_epoch + u64(i)) * kExchangesPerStep + u64(ended);
     epoch = u32(exchanges % kMaxEpoch) + 1;
   }
-  // Keeps the exchange that is read next for a later stage.
-  __device__ __forceinline__ void hold() {
-    held_epoch = epoch;
-    held_ordinal = ordinal;
-    held_producers = producers;
+  // Keeps the exchange that is read next for a later stage, as number n, from 1 on.
+  __device__ __forceinline__ void hold(int n) {
+    held_epoch[n - 1] = epoch;
+    held_ordinal[n - 1] = ordinal;
+    held_producers[n - 1] = producers;
   }
-  // Reads the exchange that was kept, and keeps the current one, to which resume() returns.
-  __device__ __forceinline__ void read_held() {
+  // Reads exchange n that was kept, and keeps the current one in its place, until this is called
+  // again.
+  __device__ __forceinline__ void swap_held(int n) {
     const u32 e = epoch, p = producers;
     const int o = ordinal;
-    resume();
-    held_epoch = e;
-    held_ordinal = o;
-    held_producers = p;
-  }
-  __device__ __forceinline__ void resume() {
-    epoch = held_epoch;
-    ordinal = held_ordinal;
-    producers = held_producers;
+    epoch = held_epoch[n - 1];
+    ordinal = held_ordinal[n - 1];
+    producers = held_producers[n - 1];
+    held_epoch[n - 1] = e;
+    held_ordinal[n - 1] = o;
+    held_producers[n - 1] = p;
   }
   // Position of a token of the pass; 0 if its sequence is absent.
   __device__ __forceinline__ int position_of(int token) const {

@@ -114,6 +114,12 @@ template <int kRows, class C>
 __device__ __forceinline__ float by_expert(C& c, const Row& r, float v) {
   return r.valid ? v * c.shared.shares[r.token][r.row / kRows] : v;
 }
+
+// SCALE_BLOCKS of all rows: v times the gate of the expert that every token has.
+template <class C>
+__device__ __forceinline__ float by_gate(C& c, const Row& r, float v) {
+  return v * c.shared.gates[r.token];
+}
 #endif
 
 // The residual stream stays with the SM that owns its rows.

@@ -61,7 +61,7 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
   using F = TokenFragments<typename Shape::W, kChainQuarters<S>>;
   static_assert(!Reader::kResidual, "a vector that is published");
   static_assert(Shape::kGroups == 1 || Shape::kSlabs == 1, "groups of warps share no slabs");
-  static_assert(!kReadsHeld<S> || Shape::kSlabs == 1, "what was kept is read once");
+  static_assert(kReadsHeld<S> == 0 || Shape::kSlabs == 1, "what was kept is read once");
   constexpr int kSubs = Shape::kSlabSubs;  // of a slab
   constexpr int kPeriod = round_up(kSubs, 2);
   constexpr int kSets = F::kSets, kBlocks = F::kQuarters;

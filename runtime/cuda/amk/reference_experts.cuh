@@ -16,29 +16,79 @@ __device__ inline bool comes_before(const float* scores, int i, int j) {
   return i < j;
 }
 
+// What routers of some models do besides: their scores become sigmoids, not a softmax; experts are
+// of groups, and chosen from some of these; the sum of the weights is increased, or has a bound;
+// the weights are multiplied.
+struct Choosing {
+  bool sigmoid = false;
+  int groups = 1, top_groups = 1;
+  float extra = 0, least = 0, scale = 1;
+};
+
+// Of n numbers, the one that follows another one in order; the first follows -1.
+__device__ inline int next_of(const float* numbers, int n, int before) {
+  int next = -1;
+  for (int i = 0; i < n; ++i) {
+    const bool after = before < 0 || comes_before(numbers, before, i);
+    if (after && (next < 0 || comes_before(numbers, i, next))) next = i;
+  }
+  return next;
+}
+
 // Chooses k of n experts by their scores, the first one first, and weighs them: by a softmax over
-// the scores of those, or over all; then, perhaps, so that their weights add up to 1. One thread.
+// the scores of those, or over all, or by sigmoids; then, perhaps, so that their weights add up to
+// 1. A bias of float32 may be added for the choice alone. The score after those of the experts may
+// make a gate. One thread; `room` has a number for each expert, and one for each group.
 template <bool kOfChosen, bool kRenormalised>
-__device__ inline void route(float* shares, int* ids, int k, const float* scores, int n) {
+__device__ inline void route(float* shares, int* ids, int k, const float* scores, int n,
+                             float* room, Choosing how = {}, Packed biases = {},
+                             float* gate = nullptr) {
   if (grid_index() > 0) return;
-  for (int i = 0; i < k; ++i) {
-    ids[i] = -1;
-    for (int e = 0; e < n; ++e) {
-      const bool after = i == 0 || comes_before(scores, ids[i - 1], e);
-      if (after && (ids[i] < 0 || comes_before(scores, e, ids[i]))) ids[i] = e;
-    }
-  }
-  const float largest = scores[ids[0]];
-  float all = 0, chosen = 0;
+  const auto* bias = reinterpret_cast<const float*>(biases.buffer);
+  const int size = n / how.groups;
+  float* sums = room + n;
+  const float largest = scores[next_of(scores, n, -1)];
+  float all = 0;
   for (int e = 0; e < n; ++e) all += expf(scores[e] - largest);
-  for (int i = 0; i < k; ++i) chosen += expf(scores[ids[i]] - largest);
-  if (kOfChosen) all = chosen;
-  for (int i = 0; i < k; ++i) shares[i] = expf(scores[ids[i]] - largest) / all;
-  if (kRenormalised) {
-    float sum = 0;
-    for (int i = 0; i < k; ++i) sum += shares[i];
-    for (int i = 0; i < k; ++i) shares[i] /= sum;
+  auto share_of = [&](int e) {
+    if (how.sigmoid) return 1.0f / (1.0f + expf(-scores[e]));
+    return expf(scores[e] - largest) / all;
+  };
+  // A softmax leaves the order as it is.
+  const bool by_scores = !how.sigmoid && !bias && how.top_groups == how.groups;
+  for (int e = 0; e < n; ++e)
+    room[e] = by_scores ? scores[e] : share_of(e) + (bias ? bias[e] : 0);
+  for (int g = 0; g < how.groups && size > 1; ++g) {
+    const float* of = room + g * size;
+    const int best = next_of(of, size, -1);
+    sums[g] = of[best] + of[next_of(of, size, best)];
   }
+  int groups = 0;  // a bit for each that is chosen from
+  for (int i = 0, g = -1; i < how.top_groups; ++i) {
+    g = next_of(sums, how.groups, g);
+    groups |= 1 << g;
+  }
+  for (int i = 0, e = -1; i < k;) {
+    e = next_of(room, n, e);
+    if (how.top_groups == how.groups || groups >> e / size & 1) ids[i++] = e;
+  }
+  float chosen = 0, sum = how.extra;
+  for (int i = 0; i < k; ++i) chosen += expf(scores[ids[i]] - largest);
+  for (int i = 0; i < k; ++i) {
+    shares[i] = kOfChosen ? expf(scores[ids[i]] - largest) / chosen : share_of(ids[i]);
+    sum += shares[i];
+  }
+  for (int i = 0; i < k; ++i) {
+    if (kRenormalised) shares[i] /= fmaxf(sum, how.least);
+    shares[i] *= how.scale;
+  }
+  if (gate) *gate = 1.0f / (1.0f + expf(-scores[n]));
+}
+
+// Multiplies what an expert makes that every token has by its gate.
+__device__ inline void gated_by(float* y, const float* gate, int rows) {
+  const int row = grid_index();
+  if (row < rows) y[row] *= *gate;
 }
 
 // Row of the matrix of an expert, times x; known to the whole warp.

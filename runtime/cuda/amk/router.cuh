@@ -4,7 +4,7 @@
 // AMK_EXPERTS. Must not know what experts compute.
 #pragma once
 
-#include "exchange.cuh"
+#include "stage.cuh"
 
 namespace amk {
 
@@ -39,27 +39,144 @@ __device__ __forceinline__ float sum_of_warp(float v) {
   return v;
 }
 
-// SOFTMAX, TOPK and RENORMALISE: the experts with the largest scores, of equal ones those with the
-// lower numbers. They are weighed by a softmax over all scores or over those of the chosen ones.
-// Lane r of the first warp keeps what is chosen in round r.
+__device__ __forceinline__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
+
+// What the descriptor of a router may have, besides what all have: its scores become sigmoids; a
+// bias is added for the choice alone; experts are of groups, and chosen from some of these; the sum
+// of the weights is increased, or has a bound; the weights are multiplied; and one score more
+// becomes the gate of the expert that every token has.
+template <class S, class = void>
+constexpr bool kSigmoid = false;
+template <class S>
+constexpr bool kSigmoid<S, decltype(void(S::kSigmoid))> = S::kSigmoid;
+template <class S, class = void>
+constexpr bool kBiased = false;
+template <class S>
+constexpr bool kBiased<S, decltype(void(S::kBiased))> = S::kBiased;
+template <class S, class = void>
+constexpr int kGroups = 1;
+template <class S>
+constexpr int kGroups<S, decltype(void(S::kGroups))> = S::kGroups;
+template <class S, class = void>
+constexpr int kTopGroups = 1;
+template <class S>
+constexpr int kTopGroups<S, decltype(void(S::kTopGroups))> = S::kTopGroups;
+template <class S, class = void>
+constexpr float kExtra = 0;
+template <class S>
+constexpr float kExtra<S, decltype(void(S::kExtra))> = S::kExtra;
+template <class S, class = void>
+constexpr float kLeast = 0;
+template <class S>
+constexpr float kLeast<S, decltype(void(S::kLeast))> = S::kLeast;
+template <class S, class = void>
+constexpr float kShareScale = 1;
+template <class S>
+constexpr float kShareScale<S, decltype(void(S::kScale))> = S::kScale;
+template <class S, class = void>
+constexpr bool kGated = false;
+template <class S>
+constexpr bool kGated<S, decltype(void(S::kGated))> = S::kGated;
+
+// Scores of a lane: those of experts c.lane, c.lane + 32, …
+template <class S>
+constexpr int kLaneScores = ceil_div(int(S::kExperts), 32);
+template <class S>
+__device__ __forceinline__ bool is_expert(int expert) { return expert < S::kExperts; }
+
+// Leaves the experts of the best groups: those whose two largest have the largest sums.
 template <class S, class C>
-__device__ __forceinline__ void route(C& c, const Page in) {
+__device__ __forceinline__ void keep_groups(C& c, u32 (&orders)[kLaneScores<S>]) {
+  constexpr int kSize = S::kExperts / kGroups<S>;
+  static_assert(kGroups<S> <= 32 && S::kExperts % kGroups<S> == 0 && kSize > 1,
+                "a lane for each group");
+  u32 sums = 0;  // that of the group of the lane's number
+#pragma unroll 1
+  for (int group = 0; group < kGroups<S>; ++group) {
+    u32 first = 0, second = 0;  // the largest of the lane
+#pragma unroll
+    for (int i = 0; i < kLaneScores<S>; ++i) {
+      const u32 order = (c.lane + i * 32) / kSize == group ? orders[i] : 0;
+      second = max(second, min(first, order));
+      first = max(first, order);
+    }
+    const u32 best = most_of_warp(first);
+    const int owner = find_first(warp_ballot(first == best)) - 1;
+    const u32 next = most_of_warp(c.lane == owner ? second : first);
+    if (c.lane == group) sums = order_of(score_of(best) + score_of(next));
+  }
+  u32 kept = 0;
+#pragma unroll 1
+  for (int round = 0; round < kTopGroups<S>; ++round) {
+    const int group = find_first(warp_ballot(sums == most_of_warp(sums))) - 1;
+    kept |= 1u << group;
+    if (c.lane == group) sums = 0;
+  }
+#pragma unroll
+  for (int i = 0; i < kLaneScores<S>; ++i) {
+    if (!(kept >> (c.lane + i * 32) / kSize % 32 & 1)) orders[i] = 0;
+  }
+}
+
+// The experts with the largest scores, of equal ones those with the lower numbers, and how they are
+// weighed: TOPK, with what comes before and after it. Lane r of the first warp keeps what is chosen
+// in round r.
+template <class S, class C>
+__device__ __forceinline__ void route(C& c, const Page in, const u8* biases = nullptr) {
   if constexpr (!C::kWaits) return;  // and experts are made up
   static_assert(S::kChosen <= kMostChosen && S::kChosen <= 32 && S::kChosen <= S::kExperts,
                 "a lane for each chosen expert");
+  constexpr int kEach = kLaneScores<S>, kScores = S::kExperts + kGated<S>;
+  // A softmax leaves the order as it is, so that the scores decide, and those of the chosen are
+  // enough to weigh them.
+  constexpr bool kByScores = !kSigmoid<S> && !kBiased<S> && kTopGroups<S> == kGroups<S>;
+  begin_reading<S>(c);
   await(c);
   consumer_barrier();  // nobody reads what the router before has chosen
   if (c.warp == 0) {
-    constexpr int kEach = ceil_div(S::kExperts, 32);
-    auto words = word_poll<Fp32, kEach>(page_copy(c, in), [&](int i) {
-      const int expert = c.lane + i * 32;
-      return expert < S::kExperts ? expert : -1;
+    float bias[kEach] = {};
+    if constexpr (kBiased<S>) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        if (is_expert<S>(c.lane + i * 32))
+          bias[i] = load_constant(reinterpret_cast<const float*>(biases) + c.lane + i * 32);
+      }
+    }
+    constexpr int kWords = ceil_div(kScores, 32);
+    auto words = word_poll<Fp32, kWords>(page_copy(c, in), [&](int i) {
+      const int score = c.lane + i * 32;
+      return score < kScores ? score : -1;
     });
     poll_all(c, words);
+    float x[kEach];
     u32 orders[kEach];
+    auto order = [&] {
 #pragma unroll
-    for (int i = 0; i < kEach; ++i)
-      orders[i] = c.lane + i * 32 < S::kExperts ? order_of(words.value(i)) : 0;
+      for (int i = 0; i < kEach; ++i)
+        orders[i] = is_expert<S>(c.lane + i * 32) ? order_of(x[i] + bias[i]) : 0;
+    };
+    float all = 0;  // Σ exp(score - largest), of the lane
+    auto powers = [&](float largest) {
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        if (is_expert<S>(c.lane + i * 32)) all += expf(words.value(i) - largest);
+      }
+      return sum_of_warp(all);
+    };
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) x[i] = kSigmoid<S> ? sigmoid(words.value(i)) : words.value(i);
+    if constexpr (!kByScores && !kSigmoid<S>) {
+      u32 most = 0;
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        if (is_expert<S>(c.lane + i * 32)) most = max(most, order_of(x[i]));
+      }
+      const float largest = score_of(most_of_warp(most)), sum = powers(largest);
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) x[i] = expf(x[i] - largest) / sum;
+    }
+    order();
+    if constexpr (kTopGroups<S> < kGroups<S>) keep_groups<S>(c, orders);
     int expert = 0;
     float score = 0, largest = 0;
 #pragma unroll 1
@@ -72,35 +189,41 @@ __device__ __forceinline__ void route(C& c, const Page in) {
       }
       const u32 most = most_of_warp(own);
       const int best = S::kExperts - int(most_of_warp(own == most ? u32(S::kExperts - first) : 0));
+      float value = score_of(most);
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
-        if (c.lane + i * 32 == best) orders[i] = 0;
+        if (c.lane + i * 32 != best) continue;
+        orders[i] = 0;
+        if (!kByScores) value = x[i];
       }
-      if (round == 0) largest = score_of(most);
-      if (c.lane == round) expert = best, score = score_of(most);
+      if (!kByScores) value = shuffle(value, best % 32);
+      if (round == 0) largest = value;
+      if (c.lane == round) expert = best, score = value;
     }
     const bool chosen = c.lane < S::kChosen;
-    float share = chosen ? expf(score - largest) : 0.0f;
-    if constexpr (S::kOfChosen) {
-      share = share / sum_of_warp(share);
-    } else {
-      float all = 0;
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        if (c.lane + i * 32 < S::kExperts) all += expf(words.value(i) - largest);
-      }
-      share = share / sum_of_warp(all);
-      if constexpr (S::kRenormalised) share = share / sum_of_warp(share);
+    float share = chosen ? score : 0.0f;
+    if constexpr (kByScores) {
+      share = chosen ? expf(score - largest) : 0.0f;
+      share = share / (S::kOfChosen ? sum_of_warp(share) : powers(largest));
+    }
+    if constexpr (S::kRenormalised) {
+      const float sum = sum_of_warp(share) + kExtra<S>;
+      share = share / (sum < kLeast<S> ? kLeast<S> : sum);
     }
     if (chosen) {
       c.shared.experts[0][c.lane] = expert;
-      c.shared.shares[0][c.lane] = share;
+      c.shared.shares[0][c.lane] = share * kShareScale<S>;
+    }
+    if constexpr (kGated<S>) {
+      if (c.lane == S::kExperts % 32)
+        c.shared.gates[0] = sigmoid(words.value(S::kExperts / 32));
     }
     warp_sync();
     if (c.lane == 0)
       store_shared_release(&c.shared.choices, u32(c.step) * kLayers + u32(c.layer) + 1);
   }
   consumer_barrier();
+  end_reading<S>(c);
   lap(c, Did::kExchangeWait);
 }
 

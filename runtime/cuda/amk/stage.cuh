@@ -81,26 +81,27 @@ __device__ __forceinline__ int tile_in_part(int first) {
   return first - part_of<S>(first) * (S::kRows / kSplitK<S> / kTileRows);
 }
 
-// Whether stage S keeps the exchange that it reads for a later stage, and whether it reads the
-// exchange that was kept last. The descriptor sets both.
+// Whether stage S keeps the exchange that is read next for a later stage, and whether it reads one
+// that was kept: as which number, or 0. The descriptor sets both.
 template <class S, class = void>
-constexpr bool kHolds = false;
+constexpr int kHolds = 0;
 template <class S>
-constexpr bool kHolds<S, decltype(void(S::kHolds))> = S::kHolds;
+constexpr int kHolds<S, decltype(void(S::kHolds))> = S::kHolds;
 template <class S, class = void>
-constexpr bool kReadsHeld = false;
+constexpr int kReadsHeld = 0;
 template <class S>
-constexpr bool kReadsHeld<S, decltype(void(S::kReadsHeld))> = S::kReadsHeld;
+constexpr int kReadsHeld<S, decltype(void(S::kReadsHeld))> = S::kReadsHeld;
 
 // Called before stage S waits for its input, and after it has read it.
 template <class S, class C>
 __device__ __forceinline__ void begin_reading(C& c) {
-  if constexpr (kHolds<S>) c.hold();
-  if constexpr (kReadsHeld<S>) c.read_held();
+  static_assert(kHolds<S> <= kMostHeld && kReadsHeld<S> <= kMostHeld, "there is a place for it");
+  if constexpr (kHolds<S> > 0) c.hold(kHolds<S>);
+  if constexpr (kReadsHeld<S> > 0) c.swap_held(kReadsHeld<S>);
 }
 template <class S, class C>
 __device__ __forceinline__ void end_reading(C& c) {
-  if constexpr (kReadsHeld<S>) c.resume();
+  if constexpr (kReadsHeld<S> > 0) c.swap_held(kReadsHeld<S>);
 }
 
 // Ends stage S on this SM, whether it had work in it or not. A stage that only adds to the residual

@@ -77,7 +77,7 @@ struct Qkv {
   static constexpr int kRotation = 1;  // SMs by which the work is shifted
   static constexpr int kRotationStep = 1;  // added in each layer
   static constexpr int kTasks = 24;  // producers of L{i}.qkv
-  static constexpr bool kHolds = true;  // what it reads, for a later stage
+  static constexpr int kHolds = 1;  // keeps what is read next, as this
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
   static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
@@ -115,7 +115,8 @@ struct Up {
   static constexpr int kRotation = 0;  // SMs by which the work is shifted
   static constexpr int kRotationStep = 1;  // added in each layer
   static constexpr int kTasks = 11;  // producers of L{i}.act
-  static constexpr bool kReadsHeld = true;  // what was kept, and keeps what it passes over
+  static constexpr int kHolds = 2;  // keeps what is read next, as this
+  static constexpr int kReadsHeld = 1;  // reads what was kept as this
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
   static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
@@ -133,7 +134,7 @@ struct O {
   static constexpr int kRotation = 0;  // SMs by which the work is shifted
   static constexpr int kRotationStep = 0;  // added in each layer
   static constexpr int kTasks = 0;  // publishes nothing
-  static constexpr bool kReadsHeld = true;  // what was kept, and keeps what it passes over
+  static constexpr int kReadsHeld = 2;  // reads what was kept as this
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
   static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma

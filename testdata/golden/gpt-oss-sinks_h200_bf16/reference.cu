@@ -36,6 +36,7 @@ struct Values {
   alignas(256) float router[6];
   alignas(256) float route[3];
   alignas(256) int route_ids[3];
+  alignas(256) float route_room[7];
   alignas(256) Bits experts_norm[48];
   alignas(256) float experts_norm_scale;
   alignas(256) Bits experts_up[60];
@@ -137,7 +138,7 @@ __global__ void amk_ref_router(const __grid_constant__ Reference r) {
 
 __global__ void amk_ref_route(const __grid_constant__ Reference r) {
   Values& v = values(r);
-  route<true, false>(v.route, v.route_ids, 3, v.router, 6);
+  route<true, false>(v.route, v.route_ids, 3, v.router, 6, v.route_room);
 }
 
 __global__ void amk_ref_experts_norm(const __grid_constant__ Reference r) {

@@ -33,6 +33,7 @@ struct Values {
   alignas(256) float router[5];
   alignas(256) float route[2];
   alignas(256) int route_ids[2];
+  alignas(256) float route_room[6];
   alignas(256) Bits experts_norm[48];
   alignas(256) float experts_norm_scale;
   alignas(256) Bits experts_up[40];
@@ -129,7 +130,7 @@ __global__ void amk_ref_router(const __grid_constant__ Reference r) {
 
 __global__ void amk_ref_route(const __grid_constant__ Reference r) {
   Values& v = values(r);
-  route<false, true>(v.route, v.route_ids, 2, v.router, 5);
+  route<false, true>(v.route, v.route_ids, 2, v.router, 5, v.route_room);
 }
 
 __global__ void amk_ref_experts_norm(const __grid_constant__ Reference r) {

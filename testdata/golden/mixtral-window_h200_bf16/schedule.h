@@ -130,7 +130,7 @@ struct Router {
   static constexpr int kRotation = 7;  // SMs by which the work is shifted
   static constexpr int kRotationStep = 4;  // added in each layer
   static constexpr int kTasks = 1;  // producers of L{i}.router
-  static constexpr bool kHolds = true;  // what it reads, for a later stage
+  static constexpr int kHolds = 1;  // keeps what is read next, as this
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
   static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma
@@ -163,7 +163,7 @@ struct ExpertsUp {
   static constexpr int kRotation = 11;  // SMs by which the work is shifted
   static constexpr int kRotationStep = 24;  // added in each layer
   static constexpr int kTasks = 10;  // producers of L{i}.experts_act
-  static constexpr bool kReadsHeld = true;  // what was kept, and keeps what it passes over
+  static constexpr int kReadsHeld = 1;  // reads what was kept as this
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // warps that share a tile
   static constexpr int kChains = 1;  // quarters of a quad that share a chain of mma

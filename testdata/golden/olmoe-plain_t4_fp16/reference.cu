@@ -35,6 +35,7 @@ struct Values {
   alignas(256) float router[7];
   alignas(256) float route[3];
   alignas(256) int route_ids[3];
+  alignas(256) float route_room[8];
   alignas(256) Bits experts_norm[48];
   alignas(256) float experts_norm_scale;
   alignas(256) Bits experts_up[60];
@@ -142,7 +143,7 @@ __global__ void amk_ref_router(const __grid_constant__ Reference r) {
 
 __global__ void amk_ref_route(const __grid_constant__ Reference r) {
   Values& v = values(r);
-  route<false, false>(v.route, v.route_ids, 3, v.router, 7);
+  route<false, false>(v.route, v.route_ids, 3, v.router, 7, v.route_room);
 }
 
 __global__ void amk_ref_experts_norm(const __grid_constant__ Reference r) {
