@@ -16,13 +16,13 @@ import report
 import results
 
 RESULTS = machine.REPO / "docs/results"
-# Models without a row of a GPU: amkc refuses the first two, the windows of the next three change nothing, and the
-# kernel has no bodies for experts and sinks.
+# Models without a row of a GPU: amkc refuses the first two, the windows of the next three change nothing, kernels have
+# no body for short convolutions, and those with experts are yet to be measured.
 NOT_RUN = ("bloom", "llama-gelu", "mistral-window-wide", "qwen2-window-of-no-layer", "qwen2-window-unused",
-           "gpt-oss-sinks", "granite-moe-scaled", "granite-moe-shared", "mixtral-window", "olmoe-plain",
-           "qwen2-moe-shared", "qwen3-moe-dense-layer", "qwen3-moe-windows", "dots1-windows", "ernie4-5-moe-biases",
-           "ernie4-5-moe-tied", "flex-olmo", "glm4-moe-groups", "glm4-moe-head-norms", "gpt-oss-mxfp4",
-           "minimax-m2-part", "phimoe-long", "phimoe-window", "solar-open")
+           "lfm2-biases", "lfm2-former", "lfm2-moe", "gpt-oss-sinks", "granite-moe-scaled", "granite-moe-shared",
+           "mixtral-window", "olmoe-plain", "qwen2-moe-shared", "qwen3-moe-dense-layer", "qwen3-moe-windows",
+           "dots1-windows", "ernie4-5-moe-biases", "ernie4-5-moe-tied", "flex-olmo", "glm4-moe-groups",
+           "glm4-moe-head-norms", "gpt-oss-mxfp4", "minimax-m2-part", "phimoe-long", "phimoe-window", "solar-open")
 
 
 class Rendering(unittest.TestCase):
