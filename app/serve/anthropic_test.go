@@ -64,6 +64,9 @@ func added(t *testing.T, stream string) (types []string, m anthropicMessage) {
 	t.Helper()
 	var partial string
 	for _, text := range strings.Split(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
+		if strings.HasPrefix(text, ":") { // a comment, for instance of how far a prompt is read
+			continue
+		}
 		name, data, found := strings.Cut(text, "\ndata: ")
 		require.True(t, found, text)
 		var e struct {

@@ -185,6 +185,7 @@ __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
     s.choices = 0;
     for (int i = 0; i < kMostChosen; ++i)  // a kernel without waits has no others
       s.experts[0][i] = 0, s.shares[0][i] = 0;
+    s.gates[0] = 0;
 #endif
   }
   block_sync();
