@@ -53,6 +53,7 @@ type decoder struct {
 
 	theta       float64        // what an absent rope_theta means; 0: 10000
 	scaling     map[string]any // the object of the rotation that the class has where the config has none
+	ropeOfParts bool           // its object may say how positions of three parts share pairs
 	turned      float64        // what an absent partial_rotary_factor means; 0: the family reads none
 	sliced      bool           // the class cuts heads by it, whatever the type of the rotation
 	interleaved bool           // neighbouring elements of a head are a rotation pair

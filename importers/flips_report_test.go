@@ -192,6 +192,7 @@ var whyRefused = map[string]string{
 	"num_heads":                        noField,
 	"original_max_position_embeddings": contradicts,
 	"num_kv_heads":                     "a model has heads",
+	"full_attention_interval":          "true is not a number; `layer_types` lists the layers",
 	"num_ln_in_parallel_attn":          "a layer without `new_decoder_architecture` has one norm there",
 	"per_layer_config":                 "sizes of layers of their own are read of a Llama alone",
 	"partial_rotary_factor":            "it contradicts `rope_parameters`, or the default rotation alone ignores it",
@@ -213,6 +214,7 @@ var whyRefused = map[string]string{
 
 	"rope_parameters.alpha":                            "true is not a number",
 	"rope_parameters.factor":                           "below 1 it would raise frequencies",
+	"rope_parameters.short_factor":                     "a rotation has a factor for each pair",
 	"rope_parameters.mrope_section":                    "for positions of three parts, which images have",
 	"rope_parameters.original_max_position_embeddings": "it contradicts the field next to `rope_parameters`",
 	"rope_parameters.partial_rotary_factor":            "the default rotation alone ignores it",

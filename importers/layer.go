@@ -37,15 +37,16 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, f *layerForm) []ir.Grap
 	n := before("input_norm", ir.Stream)
 	var mixed, last string // what is mixed of several positions, and its last product
 	var width int
+	var biased bool
 	if f.mixer != nil {
 		mixed, width = f.mixer.nodes(&b, n, linear)
-		last = f.mixer.last
+		last, biased = f.mixer.last, f.mixer.biased
 	} else {
 		mixed, width = d.attention(&b, m, names, f, n, linear), f.facts.QueryRows()
-		last = "o_proj"
+		last, biased = "o_proj", d.biased.o
 	}
 	mix := func() string { // what that adds to the stream
-		o := linear(last, mixed, h, width, d.biased.o || f.mixer != nil && f.mixer.biased)
+		o := linear(last, mixed, h, width, biased)
 		o = b.scaled("attn_scale", o, h, d.branchScale)
 		if d.postNorms {
 			o = norm("post_attn_norm", o)

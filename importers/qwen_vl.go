@@ -1,6 +1,7 @@
 package importers
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -84,14 +85,17 @@ func (m *importer) ropeOfParts(theta float64, mrope bool, model *ir.Model, train
 		params = checkpoint.NewObject(plain)
 	}
 	r := m.ropeReader(where, params, m.ropeTheta("rope_theta", theta, where, params), model, trained)
-	r.extra = []string{"mrope_section", "mrope_interleaved"}
+	r.extra = partsOfPositions
 	if params != nil {
 		r.checkParts()
 	}
 	return r.read()
 }
 
-// checkParts demands that the pairs of a head are shared among three positions.
+// partsOfPositions are the keys that say how positions of three parts share pairs. Of text the parts are equal.
+var partsOfPositions = []string{"mrope_section", "mrope_interleaved"}
+
+// checkParts demands that the pairs of a head that turn are shared among three positions.
 func (r *ropeReader) checkParts() {
 	if v, there := r.params.Get("mrope_interleaved"); there && v != nil {
 		if _, ok := v.(bool); !ok {
@@ -112,8 +116,9 @@ func (r *ropeReader) checkParts() {
 		}
 		sum += n
 	}
-	if r.diags.Err() == nil && (len(list) != 3 || sum != r.headDim/2) {
+	pairs := cmp.Or(r.turned, r.headDim) / 2
+	if r.diags.Err() == nil && (len(list) != 3 || sum != pairs) {
 		r.fail(codeRope, r.at("mrope_section"), "is %s; want three integers whose sum is the %d pairs of a head",
-			spell(v), r.headDim/2)
+			spell(v), pairs)
 	}
 }

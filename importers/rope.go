@@ -59,6 +59,12 @@ func (m *importer) rope(d *decoder, model *ir.Model, trained int) ir.Rope {
 	if d.turned > 0 {
 		r.partial, r.sliced, r.turned = true, d.sliced, r.part(d.field(partialFactor), model.HeadDim, d.turned)
 	}
+	if d.ropeOfParts {
+		r.extra = partsOfPositions
+		if params != nil {
+			r.checkParts()
+		}
+	}
 	rope := r.read()
 	rope.Interleaved = d.interleaved
 	return rope

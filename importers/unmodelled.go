@@ -154,7 +154,6 @@ var unmodelled = map[string]string{
 	"qwen3_5":                  "it takes images, and has recurrent layers",
 	"qwen3_5_moe":              "it takes images, and has recurrent layers and experts",
 	"qwen3_5_moe_text":         hasRecurrentAndExperts,
-	"qwen3_5_text":             hasRecurrent,
 	"qwen3_next":               hasRecurrentAndExperts,
 	"qwen3_vl_moe":             hasExperts,
 	"qwen4_exp":                "it takes images, and has recurrent layers and experts",

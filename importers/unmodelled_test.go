@@ -23,7 +23,7 @@ var traitWords = map[string][]string{
 var wordsOfTraits = map[string]string{"it is an encoder": "masked", "images": "images", "sound": "sound"}
 
 // modelledTraits are those that families have: a class with one of them is a family, or refused for another.
-var modelledTraits = map[string]bool{"experts": true, "sinks": true, "convolution": true}
+var modelledTraits = map[string]bool{"experts": true, "sinks": true, "convolution": true, "recurrent": true}
 
 // Every model type with which transformers generates text is a family, or refused with a reason; what reasons say of
 // experts and the like is so in the class, and what the class has of that the reason says.

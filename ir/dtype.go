@@ -104,14 +104,18 @@ const (
 	Input
 	Output
 	Const
+	Recurrent // what a task of each step makes of what that of the step before has left
 )
 
-var kindNames = [...]string{"WEIGHT", "ACTIVATION", "KV_CACHE", "IO_INPUT", "IO_OUTPUT", "CONST"}
+var kindNames = [...]string{"WEIGHT", "ACTIVATION", "KV_CACHE", "IO_INPUT", "IO_OUTPUT", "CONST", "STATE"}
 
 func (k BufferKind) String() string { return enumName(kindNames[:], int(k)) }
 
 // ReadOnly reports whether no task of a step may write buffers of this kind.
 func (k BufferKind) ReadOnly() bool { return k == Weight || k == Const || k == Input }
+
+// OfSequences reports whether each sequence of a pass has such a buffer for itself, from step to step.
+func (k BufferKind) OfSequences() bool { return k == KVCache || k == Recurrent }
 
 // ParseBufferKind returns the kind with the given name.
 func ParseBufferKind(s string) (BufferKind, error) {

@@ -52,6 +52,9 @@ const (
 	ClampedSiluMul
 	ShortConv
 	SILU
+	L2NORM
+	DECAY
+	RECURRENCE
 )
 
 // Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.

@@ -30,7 +30,7 @@ func (b *Buffer) LacksAxis(p Pass) string {
 	switch {
 	case b.Kind == Output, b.Role == RoleToken, b.Role == RoleEmbeddings:
 		n, what = p.NumTokens(), "tokens"
-	case b.Kind == KVCache:
+	case b.Kind.OfSequences():
 		n, what = p.NumSequences(), "sequences"
 	}
 	if n == 1 || len(b.Shape) > 0 && b.Shape[0] == n {

@@ -12,7 +12,7 @@ func (t tokens) ofSequences(b *Buffer, ofUnits bool) bool {
 }
 
 // hasSequences reports whether the sequences of a pass are a dimension of a buffer.
-func hasSequences(b *Buffer) bool { return b.Kind == KVCache || b.Role == RoleSampling }
+func hasSequences(b *Buffer) bool { return b.Kind.OfSequences() || b.Role == RoleSampling }
 
 // ofAll makes such a buffer of one sequence that of all, and ofOne the other way round.
 func (t tokens) ofAll(b *Buffer) {

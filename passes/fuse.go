@@ -188,6 +188,9 @@ func result(s *ir.Stage) string {
 // multiplies reports whether a stage begins with a product, of one vector or of those of all tokens.
 func multiplies(s *ir.Stage) bool { return s.Ops[0].Code == ir.GEMV || s.Ops[0].Code == ir.GEMM }
 
+// normalises reports whether a stage is a norm, which each task of a product may repeat: it keeps nothing.
+func normalises(s *ir.Stage) bool { return has(s, ir.RMSNORM, ir.LAYERNORM) && !has(s, ir.RECURRENCE) }
+
 // A product is a matrix stage: linears that read one vector, and what goes with them.
 type product struct {
 	norm    *ir.Stage // or nil
@@ -219,7 +222,7 @@ func (f *fuser) product(first *ir.Stage) {
 		}
 	}
 	for _, s := range f.stages {
-		if has(s, ir.RMSNORM, ir.LAYERNORM) && result(s) == in && f.only(in, p.linears) {
+		if normalises(s) && result(s) == in && f.only(in, p.linears) {
 			p.norm = s
 		}
 	}
@@ -310,7 +313,7 @@ func (f *fuser) selected(s *ir.Stage) {
 	g := &fusion{members: []*ir.Stage{s}, make: f.makeSelected}
 	in := s.Ops[0].In[0].Buf
 	for _, before := range f.stages {
-		if has(before, ir.RMSNORM, ir.LAYERNORM) && result(before) == in && f.only(in, g.members) {
+		if normalises(before) && result(before) == in && f.only(in, g.members) {
 			g.members = append([]*ir.Stage{before}, g.members...)
 			break
 		}

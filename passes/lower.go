@@ -42,7 +42,7 @@ func runLower(s *State) error {
 	}
 	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Pass: s.Pass, Config: config}
 	l := &lowerer{g: s.Graph, m: &p.Model, buffers: rewrite.NewBuffers(p), tokens: tokensOf(p.Pass),
-		config: &p.Config, facts: p.Model.Of(0)}
+		config: &p.Config, most: s.Most.NumRows(), facts: p.Model.Of(0)}
 	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken
 	l.buffer(embeddings, ir.Input, ir.F32, ir.HBM, l.tokens.shape(p.Model.Hidden)...).Role = ir.RoleEmbeddings
 	l.buffer(hidden, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Hidden)...).Role = ir.RoleHidden
@@ -99,6 +99,7 @@ type lowerer struct {
 	buffers rewrite.Buffers
 	tokens  tokens
 	config  *ir.ScheduleConfig
+	most    int      // rows of a sequence that a pass of the build has at most
 	tables  []string // the keys of the frequencies that have a buffer
 	differs error    // a buffer that two layers would have in two shapes
 
@@ -150,7 +151,8 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 		}
 		// Layers without a rotation have the rows of q and k in the same order as the others: scores do not care.
 		l.rotated[n.Inputs[0]], l.rotated[n.Inputs[1]] = true, true
-	case n.Op == "short_conv", n.Op == "gated_attention": // by other SMs than those that have computed it
+	case n.Op == "short_conv", n.Op == "delta_rule", n.Op == "gated_attention":
+		// They are read by other SMs than those that have computed them.
 		for _, in := range n.Inputs {
 			l.exchanged[in] = true
 		}
@@ -302,6 +304,8 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		l.expertsDown(n, in(0), in(1))
 	case "short_conv":
 		l.shortConv(n)
+	case "delta_rule":
+		l.deltaRule(n)
 	case "gated_attention":
 		l.gatedAttention(n, in(0), in(1))
 	case "gated_by":

@@ -21,7 +21,8 @@ import (
 )
 
 // severalModels differ in what several tokens meet: a bias, norms of heads, a window, layers of two kinds, norms after
-// branches and soft caps, a rotary embedding for each kind, experts, convolutions, sinks.
+// branches and soft caps, a rotary embedding for each kind, experts, convolutions, recurrent states,
+// sinks.
 var severalModels = map[string]string{
 	"llama": `{"model_type": "llama", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 2,
 		"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 37, "max_position_embeddings": 24,
@@ -61,6 +62,10 @@ var severalModels = map[string]string{
 		"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 19, "max_position_embeddings": 24,
 		"layer_types": ["conv", "full_attention", "conv"], "conv_L_cache": 4, "conv_bias": true,
 		"block_auto_adjust_ff_dim": false`,
+	"states": `{"model_type": "qwen3_5_text", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 3,
+		"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 19,
+		"max_position_embeddings": 24, "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+		"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 5, "linear_value_head_dim": 6`,
 	"splits of a head with sinks": `{"model_type": "gpt_oss", "hidden_size": 16, "intermediate_size": 12,
 		"num_local_experts": 4, "num_experts_per_tok": 3, "num_hidden_layers": 2, "num_attention_heads": 2,
 		"num_key_value_heads": 1, "head_dim": 64, "vocab_size": 20, "sliding_window": 37,
@@ -180,11 +185,50 @@ func TestRandomPassesAreProved(t *testing.T) {
 	}
 }
 
+// A session that goes back decodes as one that never went further, though a state is that of the last step alone.
+func TestRewindOfStates(t *testing.T) {
+	program := severalState(t, "states", "float32", ir.Pass{}, "pagecolor")
+	vocab := program.Program.Model.Vocab
+	fresh, s := severalSession(t, program), severalSession(t, program)
+	rows := [][]float32{make([]float32, 24), make([]float32, 24)}
+	for i := range 24 {
+		rows[0][i], rows[1][i] = float32(i%5)-2, float32(i%7)-3
+	}
+	token := func(pos int) int {
+		if pos == 2 {
+			return vocab
+		}
+		return tokenAt(0, pos, vocab)
+	}
+	step := func(s *refvm.Session, row []float32, id int) []float32 {
+		require.NoError(t, s.SetEmbedding(0, row))
+		logits, _, err := s.Step(id)
+		require.NoError(t, err)
+		return slices.Clone(logits)
+	}
+	var want [][]float32
+	for pos := range 12 {
+		want = append(want, step(fresh, rows[0], token(pos)))
+	}
+	last := 0
+	for _, back := range []int{0, 9, 8, 7, 7, 3, 1, 0} { // by none, by one, and by more steps
+		require.NoError(t, s.Rewind(min(back, s.Pos())))
+		require.Equal(t, min(back, last), s.Pos())
+		for pos := s.Pos(); pos < 9; pos++ {
+			requireSameBits(t, want[pos], step(s, rows[0], token(pos)), fmt.Sprintf("back to %d, at %d", back, pos))
+		}
+		last = s.Pos() + 1
+		step(s, rows[1], (token(9)+1)%vocab)
+	}
+}
+
 // compareRows decodes by passes. Of each sequence another number of rows is right and the others are drafts, and now
 // and then one goes back. All are in one variant: who comes to its end waits there for the others.
 func compareRows(t *testing.T, state *State, want [][][]float32, next [][]int) {
 	session, pass, m := severalSession(t, state), state.Program.Pass, &state.Program.Model
 	rows := pass.NumRows()
+	// A state is of the positions of the last pass, and can begin again at 0.
+	states := slices.ContainsFunc(state.Program.Buffers, func(b ir.Buffer) bool { return b.Kind == ir.Recurrent })
 	at := make([]int, pass.NumSequences())
 	for _, v := range state.Program.Variants {
 		for s := range at {
@@ -218,8 +262,10 @@ func compareRows(t *testing.T, state *State, want [][][]float32, next [][]int) {
 				}
 				switch {
 				case s == 1 && k%4 == 2: // it waits
-				case s == 2 && k%5 == 3:
+				case s == 2 && k%5 == 3 && !states:
 					at[s] = max(v.Lo, at[s]-2)
+				case s == 2 && k == 3 && v.Lo == 0:
+					at[s] = 0
 				default:
 					at[s] = min(at[s]+right[s], v.Hi)
 				}

@@ -105,7 +105,7 @@ func newMemory(flat *ir.Flat, load supply, round Rounding, shared *memory) (*mem
 // take makes the elements of a weight or a cache those of another store, if that is of the same buffer.
 func (s *store) take(of *store) bool {
 	b := s.buf
-	kept := b.Kind == ir.Weight || b.Kind == ir.Const || b.Kind == ir.KVCache
+	kept := b.Kind == ir.Weight || b.Kind == ir.Const || b.Kind.OfSequences()
 	if of == nil || !kept || of.buf.Kind != b.Kind || of.buf.DType != b.DType ||
 		!slices.Equal(of.buf.Shape, b.Shape) {
 		return false

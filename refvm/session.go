@@ -15,6 +15,11 @@ type Session struct {
 	mem      *memory
 	variants []*VM
 	pos      int
+
+	recurrent bool    // the program has states that are of the last step alone
+	begun     int     // where that was
+	taken     []taken // by the steps before pos, if so
+	given     int     // the id of an embedding
 }
 
 // NewSession unrolls every variant of a program and loads the weights once. The first step is at position 0.
@@ -49,6 +54,8 @@ func newSession(p *ir.Program, w Weights, opts Options, shared *memory) (*Sessio
 		}
 		s.variants = append(s.variants, vm)
 	}
+	s.given = p.Model.Vocab
+	s.recurrent = slices.ContainsFunc(p.Buffers, func(b ir.Buffer) bool { return b.Kind == ir.Recurrent })
 	if in := s.mem.byRole[ir.RoleSampling]; in != nil {
 		clear(in[0].data)
 	}
@@ -70,16 +77,33 @@ func fromFamilies(p *ir.Program, w Weights) supply {
 // Pos returns the position of the next step.
 func (s *Session) Pos() int { return s.pos }
 
-// Reset makes position 0 the next. Rows of the KV cache at and above the position are not read before they are written.
-func (s *Session) Reset() { s.pos = 0 }
+// Reset makes position 0 the next. Rows of the KV cache at and above the position are not read before they are written,
+// and recurrent states are zeros there.
+func (s *Session) Reset() { s.pos, s.taken = 0, nil }
 
 // Rewind makes an earlier position the next, or leaves the session where it is. The rows of the KV cache before it
-// stay: what is decoded from there on is the same to the bit as after the same tokens from position 0.
+// stay: what is decoded from there on is the same to the bit as after the same tokens from position 0. A recurrent
+// state is that of the last step alone. For it, the tokens before the position are decoded again.
 func (s *Session) Rewind(pos int) error {
 	if pos < 0 || pos > s.pos {
 		return diag.Errorf(CodePosition, "position", "%d is not one to go back to, want 0 to %d", pos, s.pos)
 	}
-	s.pos = pos
+	if !s.recurrent || pos == 0 || pos >= s.begun {
+		s.pos, s.taken = pos, s.taken[:min(pos, len(s.taken))]
+		return nil
+	}
+	again := s.taken[:pos]
+	s.Reset()
+	for _, in := range again {
+		if in.row != nil {
+			if err := s.SetEmbedding(0, in.row); err != nil {
+				return err
+			}
+		}
+		if _, _, err := s.Step(in.token); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -171,9 +195,30 @@ func (s *Session) Step(token int) (logits []float32, next int, err error) {
 	if token < 0 {
 		return nil, -1, diag.Errorf(CodeValue, "position", "%d has token %d, want an id from 0 on", s.pos, token)
 	}
+	s.begun = s.pos
 	if err := s.run(vm, []int{s.pos}, []int{token}); err != nil {
 		return nil, -1, err
 	}
 	s.pos++
+	if s.recurrent {
+		s.taken = append(s.taken, s.took(token))
+	}
 	return vm.Logits(), vm.Next(), nil
+}
+
+// A taken is what a step has decoded: a token, or where it is that of what is given, an embedding.
+type taken struct {
+	token int
+	row   []float32
+}
+
+// took is what the last step has decoded.
+func (s *Session) took(token int) taken {
+	out := taken{token: token}
+	for _, st := range s.mem.byRole[ir.RoleEmbeddings] {
+		if token == s.given {
+			out.row = slices.Clone(st.data[:st.buf.Shape[len(st.buf.Shape)-1]])
+		}
+	}
+	return out
 }

@@ -119,7 +119,7 @@ func (m *machine) cut(regions []region) error {
 		if touched += hi - lo; touched > maxTouched {
 			return tooLarge("its tasks touch pieces of memory more than %d times", maxTouched)
 		}
-		if r.buf.Kind != ir.Input && r.buf.Kind != ir.KVCache {
+		if r.buf.Kind != ir.Input && !r.buf.Kind.OfSequences() {
 			continue
 		}
 		for c := lo; c < hi; c++ {
@@ -174,8 +174,8 @@ func inside(at []int, b int, r *region) []int {
 	return at
 }
 
-// initial reports whether a byte is defined before the first step, at the positions of all sequences: inputs are, and
-// the cache rows below the position of their sequence.
+// initial reports whether a byte is defined before the first step, at the positions of all sequences: inputs and states
+// are, and the cache rows below the position of their sequence.
 func initial(b *ir.Buffer, at int, positions []int) bool {
 	if b.Kind == ir.KVCache {
 		d := len(b.Shape) - 3
@@ -189,7 +189,7 @@ func initial(b *ir.Buffer, at int, positions []int) bool {
 		}
 		return e/row%b.Shape[d] < positions[of]
 	}
-	return b.Kind == ir.Input
+	return b.Kind == ir.Input || b.Kind == ir.Recurrent
 }
 
 // span returns the cells of a region.

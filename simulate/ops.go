@@ -38,6 +38,9 @@ var known = map[*op.Spec]traits{
 	op.SIGMOID:     {asLong: true, inPlace: true},
 	op.ShortConv:   {asLong: true, ahead: []int{1, 2, 3}},
 	op.SILU:        {asLong: true, inPlace: true},
+	op.L2NORM:      {asLong: true},
+	op.DECAY:       {asLong: true, ahead: []int{1, 2}},
+	op.RECURRENCE:  {inPlace: true}, // what it keeps
 }
 
 // traitsOf are those of an opcode; none of one that nothing is known of. Those of an op on finished rows follow from

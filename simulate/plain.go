@@ -1,7 +1,5 @@
 package simulate
 
-import "amkc/ir"
-
 // read looks at a plain cell.
 func (s *state) read(t int32, c int, a access) {
 	m := s.m
@@ -15,7 +13,7 @@ func (s *state) read(t int32, c int, a access) {
 		s.fail(Race, t, w, "reads %s, which %s writes, and nothing orders the two", m.where(c, a.buf), m.tasks[w].name)
 	case *s.through[c] != a.buf.Name:
 		s.fail(Clobbered, t, w, "reads %s, where %s has written %s", m.where(c, a.buf), m.tasks[w].name, *s.through[c])
-	case a.buf.Kind != ir.KVCache && m.tasks[w].step != m.tasks[t].step:
+	case !a.buf.Kind.OfSequences() && m.tasks[w].step != m.tasks[t].step:
 		s.fail(Undefined, t, -1, "reads %s, written in the step before", m.where(c, a.buf))
 	}
 	if was := s.readers[c]; was == nil || was.task != t {

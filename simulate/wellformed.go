@@ -102,7 +102,7 @@ func wellFormedBuffer(f *ir.Flat, pages map[string]*ir.Page, b *ir.Buffer) strin
 			return fmt.Sprintf("has shape %v; want dimensions of 1 to %d", b.Shape, 1<<30)
 		}
 	}
-	if b.Space < ir.HBM || b.Space > ir.Register || b.Kind < ir.Weight || b.Kind > ir.Const ||
+	if b.Space < ir.HBM || b.Space > ir.Register || b.Kind < ir.Weight || b.Kind > ir.Recurrent ||
 		b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Tile8x128 {
 		return "has a kind, a space or a layout that does not exist"
 	}
@@ -121,7 +121,7 @@ func wellFormedBuffer(f *ir.Flat, pages map[string]*ir.Page, b *ir.Buffer) strin
 		return fmt.Sprintf("is a cache of shape %v", b.Shape)
 	}
 	sequences, tokens := f.Pass.NumSequences(), f.Pass.NumTokens()
-	if sequences > 1 && b.Kind == ir.KVCache && b.Shape[0] != sequences ||
+	if sequences > 1 && b.Kind.OfSequences() && b.Shape[0] != sequences ||
 		tokens > 1 && (b.Kind == ir.Output || b.Role == ir.RoleToken) && b.Shape[0] != tokens {
 		return fmt.Sprintf("has shape %v, and a pass %d sequences with %d tokens", b.Shape, sequences, tokens)
 	}

@@ -2,12 +2,13 @@ package validate
 
 import (
 	"amkc/ir"
+	"amkc/ir/op"
 	"amkc/validate/views"
 )
 
 // checkAliases: the views of one op do not overlap, because its threads read and write them in no order. The
-// exception is an op that works element by element and reads exactly the elements that it writes, as ADD does on the
-// residual.
+// exceptions are an op that works element by element and reads exactly the elements that it writes, as ADD does on the
+// residual, and what an op keeps for the next step.
 func (p *Proof) checkAliases() {
 	x, y := &p.mem.expanders[0], &p.mem.expanders[1]
 	for t := range p.flat.Tasks {
@@ -28,7 +29,7 @@ func (p *Proof) checkAliases() {
 				if !p.spend(&p.work.visits, pairCost(a, b), maxVisits, "comparisons of memory ranges", a.task) {
 					return
 				}
-				if a.buf == b.buf && a.write != b.write && ir.Ops[ops[a.op].Code].Pointwise &&
+				if a.buf == b.buf && a.write != b.write && inPlace(ops[a.op].Code, a, b) &&
 					views.Same(a.dims(p.flat), b.dims(p.flat)) {
 					continue
 				}
@@ -45,6 +46,15 @@ func (p *Proof) checkAliases() {
 			}
 		}
 	}
+}
+
+// inPlace reports whether an op may write the elements that it reads: the view of one operand is that of the other.
+func inPlace(code ir.Opcode, a, b *access) bool {
+	spec, read := ir.Ops[code], a
+	if a.write {
+		read = b
+	}
+	return spec.Pointwise || spec.Role(int(read.arg)) == op.Kept
 }
 
 // pairCost is the number of visits that comparing two views of an op counts as: bounds that are not constants take

@@ -32,7 +32,7 @@ func (p *Proof) checkBuffers() {
 			p.Errorf(ir.CodeShape, bufferPos(b), "has shape %v, more than %d elements", b.Shape, maxElements)
 			continue
 		}
-		if b.DType.Bits() == 0 || b.Kind < ir.Weight || b.Kind > ir.Const || b.Space < ir.HBM ||
+		if b.DType.Bits() == 0 || b.Kind < ir.Weight || b.Kind > ir.Recurrent || b.Space < ir.HBM ||
 			b.Space > ir.Register || b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Tile8x128 {
 			p.Errorf(CodeLayout, bufferPos(b), "has dtype %s, kind %s, space %s, layout %s: one of them does not exist",
 				b.DType, b.Kind, b.Space, b.Layout)

@@ -326,6 +326,14 @@ positions may use its rows in turn once all are written: kv[0,pos%32,0,0:16] in 
       L{i}.kv[a,pos,0,0:8] = KV_APPEND(%k)          # and nothing appends the values, L{i}.kv[a,pos,1,0:8]
 
 Let a task append what the message names. A program of the AMK profile is one step, and brings its cache along.`)
+	CodeState = diag.New("AMK3165", "state that not one task of each step takes and leaves", `
+A STATE is what the steps before have made of it: each step takes it as the one before has left it, and leaves it for
+the next. So each element is read and written by one task of a step, in place, as what an op keeps; by every step,
+whatever its position; and by no other op.
+
+    %o, st[0,0:8,0:4], left[0,0:1,0:14] = RECURRENCE(%q, %k, %v, %d, %b, st[0,0:8,0:4], left[0,0:1,0:14]) pos=pos
+
+Let one task have the state that the message names, or, if none has, drop the buffer.`)
 	CodeBudget = diag.New("AMK3190", "proof larger than the stated budget", `
 The proof is exact and not cut short: a program that needs more than a stated budget (3*2^19 contiguous pieces of
 views, 2^25 clock components, 2^21 pairs of views that depend on pos, 2^25 segments visited, 2^18 single evaluations

@@ -205,11 +205,12 @@ func (s *sweep) flagged(t int32) bool {
 	return c >= 0 && s.p.flat.Counters[c].How == ir.Flagged
 }
 
-// initial reports whether a segment that no task has written is defined: cache rows below pos are, from earlier steps.
+// initial reports whether a segment that no task has written is defined: states are, and cache rows below pos, from
+// earlier steps.
 func (s *sweep) initial(l *location, i int, a *access) bool {
 	b := &s.p.flat.Buffers[a.buf]
 	if b.Kind != ir.KVCache {
-		return false
+		return b.Kind == ir.Recurrent
 	}
 	d := views.RowsDim(b)
 	return l.bounds[i]/product(b.Shape[d+1:])%b.Shape[d] < s.pos

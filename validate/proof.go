@@ -54,7 +54,7 @@ func prove(f *ir.Flat, b Backend, w without) *Proof {
 		{(*Proof).checkSingleWrites},
 		{(*Proof).checkMemory},
 		{(*Proof).checkPositions, (*Proof).checkOutputs, (*Proof).checkCapacity, (*Proof).checkReads,
-			(*Proof).checkIndices},
+			(*Proof).checkIndices, (*Proof).checkStates},
 	} {
 		for _, rule := range group {
 			rule(p)

@@ -38,7 +38,24 @@ var shapeRemovals = func() []removal {
 		r.edit = edit
 		return r
 	}
+	const kept = "f[0:2], wide[0:5]"
+	steps := func(says, out, in string) removal {
+		return shape(says, "f[0:4] = COPY(in[0:4])", "wide[0:6] = COPY(v[0:6])",
+			fmt.Sprintf("%%t, %s = RECURRENCE(%s) pos=pos", out, in))
+	}
 	return []removal{
+		steps("output 2 is not the view of input 6", "f[2:4], wide[0:5]",
+			"in[0], in[1], in[2:4], v[0], v[1], "+kept),
+		steps("has 1 rows of q of 0 elements, and of v of 2", kept, "in[0:0], in[0:0], in[2:4], v[0], v[1], "+kept),
+		steps("has 1 rows of q, 1 of k and 1 of v, the first of 1 elements and the second of 2", kept,
+			"in[0], in[0:2], in[2:4], v[0], v[1], "+kept),
+		steps("has 1 rows, 2 numbers of decay and 1 of beta", kept, "in[0], in[1], in[2:4], v[0:2], v[1], "+kept),
+		steps("has a state of 1 rows of 3 elements, want 1 of 2", "f[0:3], wide[0:5]",
+			"in[0], in[1], in[2:4], v[0], v[1], f[0:3], wide[0:5]"),
+		steps("has 1 pending rows of 6 elements, want at least 1 of 5", "f[0:2], wide[0:6]",
+			"in[0], in[1], in[2:4], v[0], v[1], f[0:2], wide[0:6]"),
+		shape("x has rows of 2 elements and w 3, want 2 taps", "%t = SHORT_CONV(in[0:2], wk[0:pos,0:1,0:2], v[0:3]) "+
+			"taps=2"),
 		shape("the length of input 1 of COPY depends on pos", "a[0:2] = COPY(in[0:pos])"),
 		shape("the length of output 1 of COPY depends on pos", "a[0:pos] = COPY(in[0:2])"),
 		shape("KV_APPEND writes a number of rows that depends on pos", "kv[0,0:pos,0,0:2] = KV_APPEND(in[0:2])"),

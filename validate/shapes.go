@@ -145,6 +145,10 @@ func (p *Proof) fillCall(o *ir.FlatOp, form *op.Form, in []view) {
 func (p *Proof) checkResults(o *ir.FlatOp, form *op.Form, out []view, n int) {
 	for i := range out {
 		have := out[i].n()
+		if form.Output(i).Role == op.Kept {
+			p.checkKept(o, form, i)
+			continue
+		}
 		if out[i].buf < 0 || have == n {
 			continue
 		}

@@ -193,6 +193,8 @@ var zoo = map[string]string{
 	"qwen2-window-half":        "",
 	"qwen2-window-of-no-layer": "",
 	"qwen2-window-unused":      "",
+	"qwen3-5-text":             "",
+	"qwen3-5-tied":             "",
 	"qwen3-attention-bias":     "",
 	"qwen3-moe-dense-layer":    "",
 	"qwen3-moe-windows":        "",

@@ -88,6 +88,7 @@ const (
 	Cache                // rows by position, of which there may be another number at each position
 	Appended             // where rows of a cache go: a share of them, or one element or none of a dimension
 	Number               // numbers of rows or of elements
+	Kept                 // what the op keeps for the next step: outputs of the role are the inputs of it, in order
 )
 
 // Ahead reports whether the kernel may read the operand ahead of all waits, even before the previous step has ended: a

@@ -99,7 +99,7 @@ func need(p Param) Param {
 
 // Parameters that several ops have.
 var (
-	eps   = Param{Key: "eps", Real: true, Sign: NotNegative, Doc: "added to a mean of squares"}
+	eps   = Param{Key: "eps", Real: true, Sign: NotNegative, Doc: "added to a mean or a sum of squares"}
 	scale = Param{Key: "scale", Real: true,
 		Doc: "multiplies the scores of attention, cos and sin of a rotation, rows of a table, or the operand"}
 

@@ -37,7 +37,7 @@ func (r *roller) leave(g *rolling, c *carrier, a *accesses) (*ir.Stage, bool) {
 	last := c.out.args[len(c.out.args)-1]
 	reads := a.reads[last]
 	b := rewrite.NewBuffers(r.p).Find(last, 0)
-	switch wanted := b.Kind == ir.Output || b.Kind == ir.KVCache; {
+	switch wanted := b.Kind == ir.Output || b.Kind.OfSequences(); {
 	case c.out.usage.has(UsedLive):
 		return nil, true
 	case len(a.writes[last]) == len(c.out.writes) && r.moves(g, c, last, reads, c.run.end(), len(g.stages)):

@@ -58,7 +58,7 @@ func newContext(p *ir.Program, stages []*ir.Stage) *context {
 // liveAfter reports whether what is stored in a buffer is wanted after stage end-1: by a later stage, by the caller,
 // or by the next step.
 func (c *context) liveAfter(name string, end int) bool {
-	if b := c.buffers.Find(name, 0); b != nil && (b.Kind == ir.Output || b.Kind == ir.KVCache) {
+	if b := c.buffers.Find(name, 0); b != nil && (b.Kind == ir.Output || b.Kind.OfSequences()) {
 		return true
 	}
 	last, read := c.lastRead[name]

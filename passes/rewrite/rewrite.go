@@ -98,7 +98,7 @@ func (b Buffers) Declare(buf ir.Buffer) {
 // for all layers, and weights and caches for those that have them.
 func (b *Buffers) DeclareIn(buf ir.Buffer, indices []int) {
 	known := slices.ContainsFunc(b.Program.Buffers, func(have ir.Buffer) bool { return have.Name == buf.Name })
-	ofSome := buf.Kind == ir.Weight || buf.Kind == ir.KVCache
+	ofSome := buf.Kind == ir.Weight || buf.Kind.OfSequences()
 	if buf.Count == 0 || !known && (!ofSome || len(indices) == buf.Count) {
 		b.Declare(buf)
 		return
@@ -199,4 +199,4 @@ func Prune(p *ir.Program) {
 }
 
 var kindOrder = map[ir.BufferKind]int{ir.Input: 0, ir.Output: 1, ir.Const: 2, ir.Weight: 3, ir.KVCache: 4,
-	ir.Activation: 5}
+	ir.Recurrent: 5, ir.Activation: 6}

@@ -98,6 +98,8 @@ FAMILIES = {
     "qwen2_moe": {**QWEN_MOE, "shared_expert_intermediate_size": 32},
     "qwen2_vl": {"text_config": {**WINDOWS, "rope_parameters": PARTS}},
     "qwen3": {**WINDOWS, "head_dim": 16},
+    "qwen3_5_text": {"head_dim": 16, "layer_types": ["linear_attention", "full_attention"], "linear_key_head_dim": 8,
+                     "linear_value_head_dim": 12, "linear_num_key_heads": 2, "linear_num_value_heads": 4},
     "qwen3_moe": {**QWEN_MOE, "head_dim": 16, "use_sliding_window": True, "sliding_window": 9},
     "qwen3_vl": {"text_config": {"head_dim": 16, "rope_parameters": {**PARTS, "mrope_section": [4, 2, 2],
                                                                      "mrope_interleaved": True}}},
@@ -109,7 +111,7 @@ FAMILIES = {
     "starcoder2": {"norm_epsilon": 1e-2, "sliding_window": 9},
 }
 # Families whose published configs list the kinds of layers.
-LISTED = {"lfm2_moe", "olmo3"}
+LISTED = {"lfm2_moe", "olmo3", "qwen3_5_text"}
 # Composites whose language model is of a family that is asked of each type of its rotary embedding by itself.
 BRIEF = {"aya_vision", "cohere2_vision", "idefics3", "internvl", "llava_onevision", "smolvlm"}
 # Fields of a second config of a family, in which other switches do something.

@@ -5,6 +5,12 @@ from rmsnorm import SMALL
 
 PLAIN = {key: value for key, value in SMALL.items() if key != "rms_norm_eps"}
 LFM2 = {**PLAIN, "num_hidden_layers": 4, "norm_eps": 1e-3}
+DELTA = {**SMALL, "num_hidden_layers": 4, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 8,
+         "linear_value_head_dim": 12, "linear_num_key_heads": 2, "linear_num_value_heads": 6, "head_dim": 16,
+         "rope_theta": 1e2}  # a quarter of a head turns, by two frequencies: both are to tell positions apart
+RULE = ["linear_attn.in_proj_qkv.weight", "linear_attn.in_proj_z.weight", "linear_attn.in_proj_b.weight",
+        "linear_attn.in_proj_a.weight", "linear_attn.conv1d.weight", "linear_attn.A_log", "linear_attn.dt_bias",
+        "linear_attn.norm.weight", "linear_attn.out_proj.weight", "self_attn.q_norm.weight", "self_attn.k_norm.weight"]
 CONV = ["operator_norm.weight", "ffn_norm.weight", "embedding_norm.weight", "conv.in_proj.weight", "conv.conv.weight",
         "conv.out_proj.weight", "self_attn.q_proj.weight", "self_attn.q_layernorm.weight", "self_attn.out_proj.weight",
         {"norm_eps": 3e-2}, {"rope_theta": 5e4}]
@@ -17,6 +23,12 @@ MODELS = {
                                    "layer_types": ["conv", "conv", "full_attention", "conv"]},
                     [*CONV, "feed_forward.w1.weight", "conv.in_proj.bias", "conv.conv.bias", "conv.out_proj.bias"],
                     "present"),
+    "qwen3-5-text": ("Qwen3_5TextConfig", {**DELTA, "rope_parameters": {"partial_rotary_factor": 0.25},
+        "layer_types": ["linear_attention", "linear_attention", "full_attention", "linear_attention"]}, RULE, "present"),
+    "qwen3-5-tied": ("Qwen3_5TextConfig", {**DELTA, "attention_bias": True, "tie_word_embeddings": True,
+                                           "linear_num_value_heads": 4, "linear_key_head_dim": 16,
+                                           "linear_conv_kernel_dim": 3},
+                     [*RULE, "self_attn.q_proj.bias"], "present"),
     "lfm2-moe": ("Lfm2MoeConfig", {**LFM2, "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 20,
                                    "num_dense_layers": 1, "routed_scaling_factor": 1.5,
                                    "layer_types": ["conv", "full_attention", "conv", "conv"]},
