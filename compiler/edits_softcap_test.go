@@ -93,7 +93,7 @@ func TestEditsOfTheSoftCap(t *testing.T) {
 		"no cap":      {[]string{"%y = GEMV", "logits[a:b] = GEMV", "  " + softCap + "\n", ""}, "store_logit(c, r, y)"},
 		"two caps": {[]string{softCap, "%z = SOFTCAP(%y) cap=3.0\n  " + strings.Replace(softCap, "%y", "%z", 1)},
 			"soft_cap(z, 0x1.4p+01f)"},
-		"a name for the product": {[]string{"%y", "%product"}, "soft_cap(product, 0x1.4p+01f)"},
+		"a name for the product": {[]string{"%y", "%score"}, "soft_cap(score, 0x1.4p+01f)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := parseProved(t, headStage.ReplaceAllStringFunc(text, strings.NewReplacer(c.edit...).Replace))

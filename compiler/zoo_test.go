@@ -21,14 +21,14 @@ var withoutBody = append([]bodiless{
 	{"cohere2-head-dim", "h200", "head size 14; with tensor cores it must be a multiple of 4"},
 	{"llama-rope-linear", "h200", "head size 10; with tensor cores it must be a multiple of 4"},
 	{"phi3-partial", "h200", "head size 14; with tensor cores it must be a multiple of 4"},
-}, withExperts()...)
+}, lacking()...)
 
 type bodiless struct{ prefix, target, refusal string }
 
-// withExperts are those with experts of which the kernel lacks something: what, as AMK5125 has it.
-func withExperts() (out []bodiless) {
-	for prefix, refusal := range map[string]string{
-		"flex-olmo": "of the residual without a norm", "phimoe": "TOPK with jitter"} {
+// lacking are those of which the kernel lacks something: what, as AMK5125 has it.
+func lacking() (out []bodiless) {
+	for prefix, refusal := range map[string]string{"flex-olmo": "of the residual without a norm",
+		"lfm2": "SHORT_CONV", "phimoe": "TOPK with jitter", "qwen3-5": "RECURRENCE"} {
 		out = append(out, bodiless{prefix, "h200", refusal}, bodiless{prefix, "t4", refusal})
 	}
 	return out

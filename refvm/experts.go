@@ -48,14 +48,7 @@ func topK(w *worker, o *op) error {
 	values, ids := w.alloc(rows*k), w.alloc(rows*k)
 	for b := range rows {
 		row := x[b*n : (b+1)*n]
-		score := row
-		if bias != nil {
-			score = slices.Clone(row)
-			for i := range score {
-				score[i] += bias[i]
-			}
-		}
-		chosen := sorted(score, candidates(score, groups, top))[:k]
+		chosen := largestFirst(row, bias, groups, top)[:k]
 		for r, i := range chosen {
 			values[b*k+r], ids[b*k+r] = row[i], fromInt(int32(i))
 			if o.src.Has("jitter") {
@@ -69,8 +62,16 @@ func topK(w *worker, o *op) error {
 	return w.put(o, &o.out[1], value{f: ids, ints: true, last: k})
 }
 
-// largestFirst are the numbers of elements in the order of TOPK.
-func largestFirst(row []float32) []int { return sorted(row, candidates(row, 1, 1)) }
+// largestFirst are the numbers of elements in the order of TOPK, which a bias may change; those of the best groups.
+func largestFirst(row, bias []float32, groups, top int) []int {
+	if bias != nil {
+		row = slices.Clone(row)
+		for i := range row {
+			row[i] += bias[i]
+		}
+	}
+	return sorted(row, candidates(row, groups, top))
+}
 
 // candidates are the numbers of the elements of the best groups, in order: those with the largest sums of the two
 // largest elements.

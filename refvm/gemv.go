@@ -51,7 +51,10 @@ func gemv(w *worker, o *op) error {
 	if parts < 1 || parts&(parts-1) != 0 || k%parts != 0 {
 		return w.misfit(o, "has %d columns in %d parts, want equal parts, as many as a power of two", k, parts)
 	}
-	sums, each := w.alloc(parts), k/parts
+	sums, each := []float32{0}, k/parts
+	if parts > 1 {
+		sums = w.alloc(parts)
+	}
 	multiply := w.multiplierOf(&o.in[1], x, k, parts)
 	out := w.alloc(rows * n)
 	for j := range n {

@@ -61,6 +61,7 @@ var Radii = append(radiiOfFinishers, []Radius{
 		ofAttention},
 	{ops.AttentionCombine, "2 ulp of exp2 and 6u of the maxima, for each part; 2 ulp of the quotient", ofCombine},
 	{ops.SOFTMAX, "of a power of e 4 ulp and 2u of its exponent; that of all in their sum, and (n + 4)u", ofSoftmax},
+	{ops.SIGMOID, "a quarter of the operand's, 4 ulp and 4u", ofSigmoid},
 	{ops.TOPK, "0", ofTopK},
 	{ops.RENORMALISE, "(n + 2)u", ofRenormalise},
 	{ops.SELECTED, "as GEMV_TILE, of each matrix; 4u with a bias, or if n are weighed and added up 4n·u of " +

@@ -26,15 +26,30 @@ func ofSoftmax(w *worker, o *op, result value) radii {
 	return radii{of: out}
 }
 
+// The derivative of a sigmoid is 1/4 at most.
+func ofSigmoid(w *worker, o *op, result value) radii {
+	x, r := w.balls(&o.in[0])
+	out := make([]float64, len(x))
+	for i := range x {
+		out[i] = at(r, i)/4 + float64(result.f[i])*(2*twoUlp+4*roundoff)
+	}
+	return radii{of: out}
+}
+
 func ofTopK(w *worker, o *op, _ value) radii {
 	x, r := w.balls(&o.in[0])
 	n, k := w.last(&o.in[0]), o.src.IntAt("k", 0, 0)
 	if r == nil {
 		return radii{}
 	}
+	var bias []float32
+	if len(o.in) > 1 {
+		bias = w.floats(&o.in[1])
+	}
+	groups, top := o.src.IntAt("groups", 0, 1), o.src.IntAt("top_groups", 0, 1)
 	var out []float64
 	for first := 0; first < len(x); first += n {
-		for _, i := range largestFirst(x[first : first+n])[:k] {
+		for _, i := range largestFirst(x[first:first+n], bias, groups, top)[:k] {
 			out = append(out, r[first+i])
 		}
 	}

@@ -21,7 +21,7 @@ var ofExperts = []elsewhere{
 	{kernel.CodeModel, "selects of matrices of shape", "the kernel takes the number of experts from the model's facts",
 		goldenOf(withExperts, func(p *ir.Program) { p.Model.Experts++ }), notEmitted},
 	{kernel.CodeModel, "no stage of layer 0 has an MLP", "the kernel takes the widths of MLPs from the model's facts",
-		goldenOf(withExperts, func(p *ir.Program) { p.Model.Shared = 8 }), notEmitted},
+		goldenOf(withExperts, func(p *ir.Program) { p.Model.Shared = 8 }), sameAsOf(withExperts)},
 	{validate.CodeBackend, "leaves them there before it", "the producer of an SM reads what its router leaves",
 		goldenOf(withExperts, func(p *ir.Program) {
 			ids := *bufferOf(p, "L{i}.route.ids")
