@@ -95,6 +95,8 @@ var (
 		"olmoe-plain":       {"norm_topk_prob": true},
 		"gpt-oss-sinks":     windows,
 		"gpt-oss-mxfp4":     windows,
+		"glm4-moe-groups":   {},
+		"qwen2-moe-shared":  {},
 	}
 )
 
