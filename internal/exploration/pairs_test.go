@@ -55,7 +55,7 @@ func TestPairs(t *testing.T) {
 	// A row less, and a pair is missing, or a value of a constant; a pair that is there cannot be impossible.
 	for i := range forms {
 		switch builds[i]["model"] {
-		case "llama", "gpt-oss-mxfp4": // the plainest build, and the only one with MXFP4, which is no property here
+		case "llama", "gpt-oss-mxfp4": // the plainest build, and the only one with MXFP4
 			continue
 		}
 		less := append(append([]form{}, forms[:i]...), forms[i+1:]...)
