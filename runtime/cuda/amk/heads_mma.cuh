@@ -67,10 +67,9 @@ __device__ __forceinline__ void load_fragments(CacheFragment (&into)[kBatch], co
     if constexpr (!kCacheMatrices) {
       into[i] = load_partly_written(
           reinterpret_cast<const CacheFragment*>(half + (f * 32 + lane) * kLaneBytes));
-    } else if constexpr (kValues) {
-      into[i] = load_matrices_partly_written<kNextDims>(half + f * 4 * kMatrixBytes, lane);
     } else {
-      into[i] = load_matrices_partly_written<kNextKeys<H>>(half + f * 2 * kMatrixBytes, lane);
+      constexpr int kNext = kValues ? kNextDims : kNextKeys<H>, kMatrices = kValues ? 4 : 2;
+      into[i] = load_matrices_partly_written<kNext>(half + f * kMatrices * kMatrixBytes, lane);
     }
   }
 }
