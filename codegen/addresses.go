@@ -131,7 +131,7 @@ func (b *builder) inLayers(name string) []*ir.Member {
 	return out
 }
 
-// listWeight declares the table of where a weight lies in each layer: 0 for a layer that has none.
+// listWeight declares the table of the offsets of a weight, one per layer: 0 for a layer without it.
 func (b *builder) listWeight(table string, members []*ir.Member) {
 	var types, offsets []string
 	for _, m := range members {

@@ -68,10 +68,10 @@ struct BlockWalk {
   }
 };
 
-// The work of a pass's attention: units of a kv head and kBlockColumns columns side by side, of
-// which those of all tokens are query heads of the kv head. A block of the GPU has them in turns.
-// The last tokens, which see most, come first, and the blocks change their order with each turn, so
-// that all have about the same to do.
+// The work of attention in a pass. A unit is a kv head and kBlockColumns adjacent columns; a column
+// is a token and one of the query heads of the kv head. Units are dealt to the blocks of the GPU in
+// rounds. The last tokens attend to most rows, so their units come first, and each round deals in
+// the reverse order of the round before: the work of the blocks is balanced.
 template <class S, int kBlockColumns>
 struct ColumnUnits {
   using H = HeadsOf<S>;

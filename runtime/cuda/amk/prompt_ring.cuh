@@ -43,7 +43,7 @@ struct RowShape : PromptShape<S> {
   static constexpr int kBlockTiles = kBlocks > 1 ? ceil_div(kRowTiles, kBlocks) : kRowTiles;
 };
 
-// How quads of a chain lie in a slot: a tile of the operand for each group of warps, and the
+// How quads of a chain are stored in a slot: a tile of the operand for each group of warps, and the
 // matrix.
 template <class S>
 struct SlotShape : RowShape<S> {

@@ -292,8 +292,8 @@ struct UnitReader<S, NormedHeads> {
 };
 
 // Stores four elements of a k or v row where the cache has them: `head` is the first byte of a
-// head's rows, or of the block that stands in for them. From dim to dim of four values lie in rows
-// of a matrix, and pairs of keys in one matrix and the next.
+// head's rows, or of a copy of their block. Those of v are stored in four rows of a matrix; of k,
+// two are stored in a matrix and two in the next one.
 template <class H>
 __device__ __forceinline__ void store_row(u8* head, u32 row, u32 dim, bool is_value, uint2 four) {
   static_assert(kCacheFragments, "the order of matrices");
