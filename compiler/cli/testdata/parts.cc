@@ -21,9 +21,9 @@ struct Share {
 constexpr int kTiles = ceil_div(kOfRows, kTileRows);
 constexpr Page kIn{(kExchangeBytes + 255) / 256 * 256, kOfColumns * 8, 1};
 static Array<u8, kIn.offset + kIn.bytes> exchange;
-constexpr int kMatrixBytes = kTiles * kTileRows * kOfColumns * Element::kBytes;
-static Array<u8, kMatrixBytes> matrix;
-static u8 whole[kMatrixBytes];
+constexpr int kAllBytes = kTiles * kTileRows * kOfColumns * Element::kBytes;
+static Array<u8, kAllBytes> matrix;
+static u8 whole[kAllBytes];
 static float results[kAll][kOfRows];
 static int gpu;
 
@@ -63,7 +63,7 @@ extern "C" int amk_main(void* module) {
   exchange.make(), matrix.make();
   launch.exchange = exchange.all;
   launch.weights = matrix.all;
-  for (int i = 0; i < kMatrixBytes / Element::kBytes; ++i) put<Element>(whole + i * Element::kBytes, value_at(2, i, 1));
+  for (int i = 0; i < kAllBytes / Element::kBytes; ++i) put<Element>(whole + i * Element::kBytes, value_at(2, i, 1));
   run<1, 1>();
   run<8, 1>(), run<4, 2>(), run<2, 4>(), run<1, 8>();
   return 0;
