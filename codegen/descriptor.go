@@ -173,7 +173,7 @@ func (b *builder) checkStage(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at
 		warps, f := knobs.Warps.Of(&b.p.Config, s.Role), b.matrix(s, at).Format()
 		b.products = append(b.products, promptProduct{b.cut(s, f, k.Columns), k.SplitK, k.Added})
 		return cmp.Or(b.checkSplit(s, k, at), b.checkExperts(s, k, f, warps), b.checkParts(s, k, f, warps),
-			b.checkGEMV(s, f, k.Columns, k.Sums(), warps), b.checkReadAgain(s, at, f, k.Columns))
+			b.checkGEMV(s, k, f, warps), b.checkReadAgain(s, k, at, f))
 	case kind.Streams == kernel.CacheRows:
 		if flags := op(s, ir.ATTENTION).IntAt("flags", 0, 0); (flags&2 != 0) != (k.Splits > 1) {
 			return diag.Errorf(codeStage, "stage "+s.Name,

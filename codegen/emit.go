@@ -88,7 +88,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	switch kind.Streams {
 	case kernel.Tiles:
 		place := get(b.address(k.Matrix, at, layer))
-		if k.Selected > 1 || k.Summed > 1 {
+		if k.ByExperts() {
 			walk("turns.experts<%s>(p.c, %s, %s, step);", st.Struct, place, layer)
 			break
 		}

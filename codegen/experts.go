@@ -13,12 +13,9 @@ func (b *builder) checkExperts(s *ir.Stage, k *kernel.Stage, f format.Format, wa
 	switch {
 	case kernel.ProductOf(s.Ops).Code != ir.SELECTED:
 		return nil
-	case k.Selected == 1 && k.Summed == 1:
+	case !k.ByExperts():
 		return diag.Errorf(codeStage, "stage "+s.Name, "multiplies by one expert alone; the kernel chooses two for a "+
 			"token, or more")
-	case b.pass.NumTokens() > 1:
-		return diag.Errorf(codeStage, "stage "+s.Name, "multiplies %d tokens by experts of their own; the kernel has "+
-			"experts in passes of one token", b.pass.NumTokens())
 	case format.InFixedPoint(f) && k.Summed > 1:
 		return diag.Errorf(codeStage, "stage "+s.Name, "adds up products with %d matrices of integers with scales; "+
 			"the kernel adds up those of floats: want --weights with %s=fp8 or %s=none", k.Summed, s.Role, s.Role)

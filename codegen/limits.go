@@ -48,15 +48,17 @@ func (b *builder) cut(s *ir.Stage, f format.Format, columns int) *kernel.Cut {
 }
 
 // checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps
-// the vector in shared memory and has no such bound. In a pass of several tokens a warp has a slab of them at a time.
-func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, sums, warps int) error {
+// the vector in shared memory and has no such bound. In a pass of several tokens a warp has a slab of them at a time,
+// unless they go by one after another.
+func (b *builder) checkGEMV(s *ir.Stage, k *kernel.Stage, f format.Format, warps int) error {
+	columns, sums := k.Columns, k.Sums()
 	if !b.usesMMA() || columns%4 != 0 {
 		return nil
 	}
 	chunk, g := knobs.ChunkBytes.Of(&b.p.Config), f.Geometry()
 	perWarp := func(chunk, warps int) int { return sums * kernel.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
-	case b.pass.NumTokens() > 1 && b.cut(s, f, columns).Slabs() > 1 &&
+	case b.pass.NumTokens() > 1 && !k.ByExperts() && b.cut(s, f, columns).Slabs() > 1 &&
 		(warps < kernel.Warps || b.readings[s].held > 0):
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are several slabs, and in a pass of several tokens all %d "+

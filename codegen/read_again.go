@@ -15,8 +15,10 @@ const flushRows = 8 * kernel.FlushTiles // that an SM finishes at once
 // flush, and so again after rows have been published. The proof has it read before that (rule 1 of
 // docs/memory-model.md). What reads rows of all SMs acts when all are published; a unit of attention reads those of
 // its head alone, and might write over the vector while another SM is still to read it. So nothing that attention makes
-// may be on a page of that vector.
-func (b *builder) checkReadAgain(s *ir.Stage, at site, f format.Format, columns int) error {
+// may be on a page of that vector. Where tokens go by one after another, no unit of attention comes before the stage
+// that has read all that all SMs publish.
+func (b *builder) checkReadAgain(s *ir.Stage, k *kernel.Stage, at site, f format.Format) error {
+	columns := k.Columns
 	several := columns > kernel.PlainSlabColumns
 	if b.usesMMA() && columns%4 == 0 {
 		several = b.cut(s, f, columns).Slabs() > 1
@@ -27,7 +29,7 @@ func (b *builder) checkReadAgain(s *ir.Stage, at site, f format.Format, columns 
 			most = max(most, span.B-span.A)
 		}
 	}
-	if b.pass.NumTokens() == 1 || !several || most <= flushRows {
+	if b.pass.NumTokens() == 1 || k.ByExperts() || !several || most <= flushRows {
 		return nil
 	}
 	in := b.buffer(s.Ops[0].In[0].Buf, at)

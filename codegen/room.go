@@ -27,8 +27,12 @@ func (b *builder) needs() need {
 	n := need{kept: kernel.Kept{Rotations: len(b.d.Rotations), Pass: b.pass}}
 	for _, s := range b.d.Descriptors {
 		if columns := b.columnsOf(s.IR); columns > 0 {
-			n.kept.Multiplies(s.Matrix, &s.IR.Dist, columns, knobs.ChunkBytes.Of(&b.p.Config),
-				knobs.Warps.Of(&b.p.Config, s.IR.Role), b.p.Model.Activations)
+			chunk, warps := knobs.ChunkBytes.Of(&b.p.Config), knobs.Warps.Of(&b.p.Config, s.IR.Role)
+			if s.Of.ByExperts() {
+				n.kept.MultipliesEach(s.Matrix, columns, s.Of.Sums(), chunk, warps, b.p.Model.Activations)
+			} else {
+				n.kept.Multiplies(s.Matrix, &s.IR.Dist, columns, chunk, warps, b.p.Model.Activations)
+			}
 			if sums := s.Of.Sums(); sums > 1 { // the columns of each begin with a block
 				columns = sums * ((columns + 31) / 32 * 32)
 			}

@@ -57,9 +57,6 @@ func lacksOf(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) []strin
 
 // lacksOfExperts says what the kernel lacks of a product with the matrices of experts.
 func lacksOfExperts(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) (lacks []string) {
-	if p.Pass.NumTokens() > 1 {
-		lacks = append(lacks, " of several tokens")
-	}
 	if x, err := buffers.At(op.In[0].Buf, index); err == nil && p.Buffers[x.Declared].Space == ir.SMEM {
 		lacks = append(lacks, " of the residual without a norm")
 	}

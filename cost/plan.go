@@ -63,7 +63,12 @@ type planner struct {
 func (b *planner) add(n, i int) error {
 	s := b.stages[n]
 	in := instance{stage: n, signal: -1}
-	if s.format != nil {
+	switch {
+	case s.format == nil:
+	case kernel.ProductOf(s.ir.Ops).Code == ir.SELECTED:
+		b.kept.MultipliesEach(s.format, s.columns/s.sums, s.sums, max(1, knobs.ChunkBytes.Of(&b.program.Config)),
+			s.warps, b.program.Model.Activations)
+	default:
 		b.kept.Multiplies(s.format, &s.ir.Dist, s.columns/s.sums, max(1, knobs.ChunkBytes.Of(&b.program.Config)),
 			s.warps, b.program.Model.Activations)
 	}

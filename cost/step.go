@@ -250,7 +250,8 @@ func rounds(blocks float64) float64 {
 }
 
 // work is what a task does: straight-line code before its vector is looked for, up to the first product and after the
-// last, and the time of the products with every byte in the ring.
+// last, and the time of the products with every byte in the ring. Where tokens go by one after another, the vectors of
+// those after the first are read after the last product of the one before.
 func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 	switch {
 	case s.body.Streams == kernel.Tiles:
@@ -280,7 +281,11 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 	default:
 		before, after = r.fit.StageCode, r.fit.StageCode
 	}
-	return r.instructions(before), r.instructions(first), r.instructions(after), busy
+	before, first, after = r.instructions(before), r.instructions(first), r.instructions(after)
+	if t.turns > 1 {
+		after += float64(t.turns-1) * (l2Latency + first + after)
+	}
+	return before, first, after, busy
 }
 
 // cacheRows is the cycles that a unit of attention takes for its blocks of cache rows.

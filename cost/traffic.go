@@ -8,7 +8,7 @@ import (
 
 // traffic counts the bytes that a step reads, as the emitted project's own facts do: every weight that a matrix stage
 // streams, as often as one does, the norms, and K and V of each earlier position that attention sees. An embedding
-// table is only looked up, and of experts only those are read that a router has chosen.
+// table is only looked up, and of experts only those are read that a router has chosen, for each token of a pass.
 func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 	count := func(s *ir.Stage, i int) {
 		for k := range s.Ops {
@@ -24,7 +24,7 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 				case s.Ops[k].Code == ir.SELECTED && n == 1 && len(b.Shape) == 3:
 					chosen := s.Ops[k].In[2].Dims
 					weights += float64(b.Bytes()) / float64(max(1, b.Shape[0])) *
-						float64(chosen[len(chosen)-1].Len(pos))
+						float64(r.program.Pass.NumTokens()*chosen[len(chosen)-1].Len(pos))
 				case role == op.Cache && b.Kind == ir.KVCache && len(b.Shape) >= 4: // once as keys, once as values
 					d := len(b.Shape) - 3                       // after that of sequences, if there is one
 					seen := ir.Span(o.Dims[d].Lo, o.Dims[d].Hi) // by all parts together

@@ -29,7 +29,8 @@ type task struct {
 	polled    float64 // bytes of exchanged words that it reads
 	share     float64 // of the vectors that they belong to
 	apart     bool    // those are on a page that nothing else of a step uses
-	gemm      gemm    // of several tokens
+	gemm      gemm    // of several tokens at once
+	turns     int     // of tokens that go by one after another; 0: all go by at once
 }
 
 // stage is a stage of a variant at one position. In the iterations of its loop the k-th task does the same on another
@@ -226,7 +227,7 @@ func (r *reader) parts(s *stage, t *task, o *ir.Op, b *ir.Buffer, dims []int) {
 	if len(dims) == 2 {
 		dims = []int{dims[0], dims[1] / parts}
 	}
-	r.weights(s, t, b, dims)
+	r.weights(s, t, b, dims, r.program.Pass.NumTokens())
 	r.summed(s, t, parts)
 }
 
@@ -239,8 +240,8 @@ func (r *reader) summed(s *stage, t *task, n int) {
 	s.columns, s.sums = n*s.columns, n
 }
 
-// weights adds tiles, of which every one begins a slot.
-func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
+// weights adds tiles, of which every one begins a slot. They are multiplied by the vectors of n tokens at once.
+func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int, n int) {
 	if len(dims) != 2 {
 		return
 	}
@@ -258,7 +259,7 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	full := quads / inChunk
 	t.quads = kernel.QuadsPerWarp(g, dims[1], r.chunk, s.warps)
 	switch {
-	case r.program.Pass.NumTokens() > 1:
+	case n > 1:
 		t.gemm = r.gemm(s, f, dims[1])
 	case !tensor(r.program):
 		t.rounds += tiles * roundsOfTile(g, dims[1], r.chunk)
@@ -271,7 +272,7 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 }
 
 // experts adds the tiles of the matrices that are selected. Rows are those of the matrices, one after another, or each
-// is summed over as many as are selected, whose columns follow one another.
+// is summed over as many as are selected, whose columns follow one another. Each token of a pass has its own.
 func (r *reader) experts(s *stage, t *task, o *ir.Op, b *ir.Buffer, dims []int, span ir.TaskSpan) {
 	if len(dims) != 3 {
 		return
@@ -280,8 +281,11 @@ func (r *reader) experts(s *stage, t *task, o *ir.Op, b *ir.Buffer, dims []int, 
 	if !o.Has("first_row") {
 		summed = max(1, lengths(o.In[2].Dims, span, 0)[len(o.In[2].Dims)-1])
 	}
-	r.weights(s, t, b, []int{rows, dims[2]})
+	r.weights(s, t, b, []int{rows, dims[2]}, 1)
 	r.summed(s, t, summed)
+	t.turns = r.program.Pass.NumTokens()
+	t.streamed, t.chunks = t.streamed*float64(t.turns), t.chunks*float64(t.turns)
+	t.tiles, t.rounds = t.tiles*t.turns, t.rounds*t.turns
 }
 
 // roundsOfTile is how many rounds all warps take for a tile without tensor cores, each with 8 rows by 32 columns at a

@@ -27,20 +27,21 @@ var (
 )
 
 var litmusPrograms = map[string]litmusProgram{
-	"exchange":    {"exchange.cc", nil},
-	"counter":     {"counter.cc", nil},
-	"ring":        {"ring.cc", nil},
-	"ring-ahead":  {"ring.cc", []string{"-DLITMUS_RUN_AHEAD=2"}},
-	"ring-async":  {"ring.cc", litmusAsync},
-	"ring-plain":  {"ring.cc", litmusPlain},
-	"steps":       {"steps.cc", nil},
-	"steps-plain": {"steps.cc", litmusPlain},
-	"barrier":     {"barrier.cc", nil},
-	"rounds":      {"rounds.cc", nil},
-	"choice":      {"choice.cc", nil},
-	"prompt":      {"prompt.cc", nil},
-	"prompt-ring": {"prompt_ring.cc", nil},
-	"ending":      {"ending.cc", nil},
+	"exchange":      {"exchange.cc", nil},
+	"counter":       {"counter.cc", nil},
+	"ring":          {"ring.cc", nil},
+	"ring-ahead":    {"ring.cc", []string{"-DLITMUS_RUN_AHEAD=2"}},
+	"ring-async":    {"ring.cc", litmusAsync},
+	"ring-plain":    {"ring.cc", litmusPlain},
+	"steps":         {"steps.cc", nil},
+	"steps-plain":   {"steps.cc", litmusPlain},
+	"barrier":       {"barrier.cc", nil},
+	"rounds":        {"rounds.cc", nil},
+	"choice":        {"choice.cc", nil},
+	"choice-tokens": {"choice.cc", []string{"-DLITMUS_TOKENS=2", "-DAMK_COMPACT_SCRATCH=1"}},
+	"prompt":        {"prompt.cc", nil},
+	"prompt-ring":   {"prompt_ring.cc", nil},
+	"ending":        {"ending.cc", nil},
 }
 
 // The orders that docs/memory-model.md argues for, as small kernels on the headers of the device runtime: each holds

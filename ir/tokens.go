@@ -30,13 +30,13 @@ func OneToken(p *Program) (*Program, error) {
 	axes := map[string]int{}
 	for i := range one.Buffers {
 		b := &one.Buffers[i]
-		ofUnits := len(b.Shape) == t.unitDims()
+		ofUnits := b.Space != SMEM && len(b.Shape) == t.unitDims()
 		if t.ofSequences(b, ofUnits) {
 			if err := t.ofOne(b); err != nil {
 				return nil, err
 			}
 		}
-		if axis, n := t.axis(b, ofUnits); n > 0 && axis < len(b.Shape) {
+		if axis, n := t.axis(b, ofUnits, len(b.Shape)-1); n > 0 && axis < len(b.Shape) {
 			axes[b.Name] = axis
 			b.Shape = append(append([]int{}, b.Shape[:axis]...), b.Shape[axis+1:]...)
 			if len(b.Shape) == 0 {
@@ -101,8 +101,8 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 	axes := map[string]int{}
 	for i := range all.Buffers {
 		b := &all.Buffers[i]
-		ofUnits := len(b.Shape) == 3
-		axis, n := t.axis(b, ofUnits)
+		ofUnits := b.Space != SMEM && len(b.Shape) == 3
+		axis, n := t.axis(b, ofUnits, len(b.Shape))
 		if t.ofSequences(b, ofUnits) {
 			t.ofAll(b)
 		}
@@ -160,9 +160,10 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 type tokens struct{ Pass }
 
 // axis says which dimension of a buffer, as it is in a pass of several tokens, they have, and of what size: the first
-// one of vectors and of what the host gives and gets, and the second one of what SMs have each. What units of attention
-// have each has a second one of the rows of their sequence, if there are several. Of others n is 0: they have none.
-func (t tokens) axis(b *Buffer, ofUnits bool) (axis, n int) {
+// one of vectors and of what the host gives and gets, and the second one of what SMs have each: numbers, and vectors,
+// which are of two dimensions for one token. What units of attention have each has a second one of the rows of their
+// sequence, if there are several. Of others n is 0: they have none.
+func (t tokens) axis(b *Buffer, ofUnits bool, ofOne int) (axis, n int) {
 	switch {
 	case b.Kind == Output, b.Role == RoleToken, b.Role == RoleEmbeddings:
 		return 0, t.NumTokens()
@@ -170,7 +171,7 @@ func (t tokens) axis(b *Buffer, ofUnits bool) (axis, n int) {
 		return 0, 0
 	case ofUnits:
 		return 1, t.NumRows()
-	case b.Space == SMEM && b.DType == I32:
+	case b.Space == SMEM && (b.DType == I32 || ofOne == 2):
 		return 1, t.NumTokens()
 	}
 	return 0, t.NumTokens()

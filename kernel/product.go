@@ -189,6 +189,9 @@ func (s *Stage) columns() int { return max(1, s.Added) * s.Columns }
 // Sums is how many sums a finished row is added up from: of parts of the columns, or of products with experts.
 func (s *Stage) Sums() int { return max(1, s.Added) * max(1, s.Summed) }
 
+// ByExperts reports whether matrices are those of the experts that a router has chosen, for each token its own.
+func (s *Stage) ByExperts() bool { return s.Selected > 1 || s.Summed > 1 }
+
 // chosenBy is how many matrices a product selects.
 func chosenBy(o *ir.Op) int {
 	if len(o.In) < 3 || len(o.In[2].Dims) == 0 {

@@ -185,6 +185,17 @@ func (k *Kept) Multiplies(f format.Format, d *ir.Dist, columns, chunk, warpsPerT
 	}
 }
 
+// MultipliesEach counts what a product keeps that multiplies each token by matrices of its own, one token after another
+// as in a pass of one: its vector, which has the columns of each matrix that a row is summed over.
+func (k *Kept) MultipliesEach(f format.Format, columns, sums, chunk, warpsPerTile int, activations ir.DType) {
+	if format.InFixedPoint(f) {
+		k.Digits = max(k.Digits, DigitBytes(f, columns, chunk, warpsPerTile))
+	}
+	if k.Pass.NumTokens() > 1 {
+		k.Slab = max(k.Slab, sums*roundUp(columns, 32)*activations.Bits()/8)
+	}
+}
+
 // MinDigits is the size of the array of digits if it is not used: C++ has no array of 0 bytes.
 const MinDigits = 16
 

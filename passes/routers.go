@@ -35,7 +35,7 @@ func routeOnEverySM(p *ir.Program) {
 		list = slices.Clone(list)
 		for i, o := range list {
 			if slices.Contains(kept, o.Buf) {
-				list[i].Dims = slices.Insert(slices.Clone(o.Dims), len(o.Dims)-1, ir.Index(onSM))
+				list[i].Dims = slices.Insert(slices.Clone(o.Dims), 0, ir.Index(onSM))
 			}
 		}
 		return list
@@ -47,7 +47,7 @@ func routeOnEverySM(p *ir.Program) {
 	})
 	for i := range p.Buffers {
 		if b := &p.Buffers[i]; slices.Contains(kept, b.Name) {
-			b.Shape = withTokens(of, []int{sms, b.Shape[len(b.Shape)-1]}, 0, of.NumTokens())
+			b.Shape = withTokens(of, []int{sms, b.Shape[len(b.Shape)-1]}, 1, of.NumTokens())
 			b.Space = ir.SMEM
 		}
 	}

@@ -127,7 +127,7 @@ func (b *builder) streamOf(d *descriptor) []kernelCall {
 	switch d.body.Streams {
 	case kernel.Tiles:
 		c.what, c.args = "turns.weights", []place{b.addressOf(d, d.Matrix, "layer"), d.layerIn("layer")}
-		if d.Selected > 1 || d.Summed > 1 {
+		if d.ByExperts() {
 			c.what, c.args = "turns.experts", append(c.args, place{name: "step"})
 		}
 	case kernel.CacheRows:

@@ -94,7 +94,7 @@ type chain struct {
 }
 
 // ofExperts reports whether the product is with matrices of chosen experts.
-func (c *chain) ofExperts() bool { return c.d.Selected > 1 || c.d.Summed > 1 }
+func (c *chain) ofExperts() bool { return c.d.ByExperts() }
 
 func (c *chain) fail(at pos, format string, args ...any) { c.b.finish.fail(at, format, args...) }
 
@@ -285,7 +285,7 @@ func (c *chain) statement(s *statement) {
 			c.define("%" + s.name)
 			return
 		}
-	case s.what == "by_gate" && s.plus == "" && !c.halved && c.d.Selected == 1 && c.d.Summed == 1:
+	case s.what == "by_gate" && s.plus == "" && !c.halved && !c.ofExperts():
 		if v, ok := s.is(0, "c", "r", "*"); ok {
 			c.ops = append(c.ops, kernel.ByGate(&c.d.Stage, c.value(s.at, v[0])))
 			c.define("%" + s.name)

@@ -87,6 +87,8 @@ var cases = []kernelCase{
 	// layers of three kinds, by their heads and widths
 	{target: "h200", model: layerHeads, dtype: "bf16", prompt: true},
 	{target: "h200", model: "zoo/mixtral-window", dtype: "bf16"},
+	{target: "h200", model: "zoo/glm4-moe-groups", dtype: "bf16", rows: 8, long: true},
+	{target: "t4", model: "zoo/gpt-oss-sinks", dtype: "fp16", rows: 4, long: true},
 	{target: "h200", model: "zoo/gpt-oss-mxfp4", dtype: "bf16"},
 	{target: "a100", model: "zoo/gpt-oss-sinks", dtype: "fp16", long: true},
 	{target: "t4", model: "zoo/olmoe-plain", dtype: "fp16", long: true},

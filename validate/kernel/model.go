@@ -181,7 +181,8 @@ func (c *modelCheck) checkTask(t int32) {
 			want("k", op.IntAt("k", 0, 0), of.PerToken)
 			if first := &ops[0]; first.InBuf[0] >= 0 {
 				want("scores of length", width(first.In[0], p.flat.Lo), of.Experts)
-				want("scores, and gates, of length", p.flat.Buffers[first.InBuf[0]].Numel(), of.Scores())
+				want("scores, and gates, of length", p.flat.Buffers[first.InBuf[0]].Numel(),
+					p.flat.Pass.NumTokens()*of.Scores())
 			}
 		case ir.SELECTED:
 			want("ids of length", width(op.In[2], p.flat.Lo), of.PerToken)

@@ -6,6 +6,9 @@
 #ifndef LITMUS_SMS
 #define LITMUS_SMS 2
 #endif
+#ifndef LITMUS_TOKENS
+#define LITMUS_TOKENS 1
+#endif
 #ifndef LITMUS_FLAGGED
 #define LITMUS_FLAGGED true
 #endif
@@ -27,10 +30,10 @@
 namespace amk {
 
 constexpr int kSMs = LITMUS_SMS;
-constexpr int kTokens = 1;
+constexpr int kTokens = LITMUS_TOKENS;
 constexpr int kSequences = 1;
 constexpr int kSlotBytes = 4096;
-constexpr unsigned kSharedLimit = 29000;  // two slots and the scratch
+constexpr unsigned kSharedLimit = LITMUS_TOKENS > 1 ? 21000 : 29000;  // two slots and the scratch
 constexpr unsigned kMaxRingSlots = 2;
 constexpr unsigned kInFlight = 2;
 constexpr unsigned kRunAhead = LITMUS_RUN_AHEAD;
@@ -58,7 +61,7 @@ constexpr int kDigitScratch = 16;
 constexpr int kVectorScratch = 4;
 #if AMK_EXPERTS
 constexpr int kMostChosen = 2;
-constexpr int kScratchBytes = 17520;
+constexpr int kScratchBytes = LITMUS_TOKENS > 1 ? 9680 : 17520;  // that of several tokens is compact
 #else
 constexpr int kScratchBytes = 17488;
 #endif

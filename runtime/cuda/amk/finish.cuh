@@ -131,31 +131,35 @@ __device__ __forceinline__ float residual(C& c, const Row& r) {
 // A vector of weights that a finisher reads row by row, such as a bias. The rows of the first
 // flush, which for most SMs are all, are loaded when a stage begins, long before they are needed.
 // With matrices of experts a row has the weight of its expert; or those of all chosen ones, of
-// which the sum counts, each times the weight of its expert.
+// which the sum counts, each times the weight of its expert. Those of several tokens are loaded
+// when they are needed.
 template <class S>
 struct RowWeights {
   static constexpr int kEach = kSummed<S>;  // of a row
   static constexpr int kFirstRows = kTilesAtOnce<S> * kTileRows;
   const u8* weights;
-  const int* experts = nullptr;
+  const int* experts = nullptr;  // of the first token
   const float* shares = nullptr;
+  int chosen = 0;  // how many a token has room for
   float first[kEach] = {};
 
   template <class C>
   __device__ __forceinline__ RowWeights(C& c, const u8* vector)
       : weights(vector) {
-    if constexpr (kSelected<S> > 1 || kEach > 1)
+    if constexpr (kSelected<S> > 1 || kEach > 1) {
       experts = c.shared.experts[0], shares = c.shared.shares[0];
+      chosen = sizeof c.shared.experts[0] / sizeof(int);
+    }
     const int at = kTokens > 1 ? c.tid % kFlushRows : c.tid;
     const int row = tiles_of<S>(c.sm, c.layer).begin * kTileRows + at;
-    if (at < kFirstRows && row < S::kRows) load(first, row);
+    if (!kTokenByToken<S> && at < kFirstRows && row < S::kRows) load(first, row, 0);
   }
   __device__ __forceinline__ float of(const Row& r) const {
-    if (r.local < kFirstRows) return sum_of(first);
+    if (!kTokenByToken<S> && r.local < kFirstRows) return sum_of(first, 0);
     if (!r.valid) return 0.0f;
     float own[kEach];
-    load(own, r.row);
-    return sum_of(own);
+    load(own, r.row, r.token);
+    return sum_of(own, r.token);
   }
   // Of several rows that a thread has at once (prompt_pairs.cuh).
   template <class Rows>
@@ -164,21 +168,23 @@ struct RowWeights {
   }
 
  private:
-  __device__ __forceinline__ void load(float (&to)[kEach], int row) const {
+  __device__ __forceinline__ void load(float (&to)[kEach], int row, int token) const {
     constexpr int kRows = S::kRows / kSelected<S>;  // of a matrix
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       int at = row;
-      if constexpr (kSelected<S> > 1) at = experts[row / kRows] * kRows + row % kRows;
-      if constexpr (kEach > 1) at += experts[i] * kRows;
+      const int* const own = experts + token * chosen;
+      if constexpr (kSelected<S> > 1) at = own[row / kRows] * kRows + row % kRows;
+      if constexpr (kEach > 1) at += own[i] * kRows;
       to[i] = load_weight(weights, at);
     }
   }
-  __device__ __forceinline__ float sum_of(const float (&own)[kEach]) const {
+  __device__ __forceinline__ float sum_of(const float (&own)[kEach], int token) const {
     if constexpr (kEach == 1) return own[0];
-    float sum = shares[0] * own[0];
+    const float* const by = shares + token * chosen;
+    float sum = by[0] * own[0];
 #pragma unroll
-    for (int i = 1; i < kEach; ++i) sum = fmaf(shares[i], own[i], sum);
+    for (int i = 1; i < kEach; ++i) sum = fmaf(by[i], own[i], sum);
     return sum;
   }
 };

@@ -67,17 +67,33 @@ using ResidualUnitOffsetRmsNorm = ResidualNormReader<true>;
 
 // ---- the product --------------------------------------------------------------------------------
 
+// With the vector of one token.
 template <class S, class C, class Reader, class Finish>
-__device__ __forceinline__ void gemv(C& c, const Reader& in, Finish&& finish) {
+__device__ __forceinline__ void gemv_of(C& c, const Reader& in, Finish&& finish, int token) {
   if constexpr (kOnTensorCores<S>) {
 #if AMK_TENSOR_CORES
-    if constexpr (kTokens > 1) gemm_mma<S>(c, in, finish);
-    else gemv_mma<S>(c, in, finish);
+    gemv_mma<S>(c, in, finish, token);
 #endif
-  } else if constexpr (kTokens > 1) {
-    gemm_fma<S>(c, in, finish);
   } else {
-    gemv_fma<S>(c, in, finish);
+    gemv_fma<S>(c, in, finish, token);
+  }
+}
+
+// With those of all tokens of a pass. What is multiplied by matrices of its own goes by alone, with
+// the code of a pass of one token, and so with its bits.
+template <class S, class C, class Reader, class Finish>
+__device__ __forceinline__ void gemv(C& c, const Reader& in, Finish&& finish) {
+  if constexpr (kTokenByToken<S>) {
+#pragma unroll 1
+    for (int token = 0; token < kTokens; ++token) gemv_of<S>(c, in, finish, token);
+  } else if constexpr (kTokens == 1) {
+    gemv_of<S>(c, in, finish, 0);
+  } else if constexpr (kOnTensorCores<S>) {
+#if AMK_TENSOR_CORES
+    gemm_mma<S>(c, in, finish);
+#endif
+  } else {
+    gemm_fma<S>(c, in, finish);
   }
 }
 

@@ -155,7 +155,7 @@ __device__ __forceinline__ void centre_vector(C& c, const Reader& in, float sum)
 }
 
 template <class S, class C, class Reader, class Finish>
-__device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish) {
+__device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish, int token = 0) {
   using W = Matrix<S>;
   constexpr int kBlocks = ceil_div(S::kColumns, W::kBlockColumns);
   constexpr int kChunkBlocks = kChunkBytes<S> / W::kBlockBytes;
@@ -166,6 +166,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
   static_assert(kAll <= kVectorScratch, "the vector fits its scratch");
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
+  const bool streams = !kTokenByToken<S> || has_experts(c.launch, token);
   begin_reading<S>(c);
   if constexpr (Reader::kResidual) add_due(c);
   if (tiles > 0 || S::kEmpty) {
@@ -181,7 +182,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
           batch[i] = column < S::kColumns ? rounded<Element>(c.shared.residual[column]) : 0.0f;
         }
       } else {
-        const int before = part_of<S>(mine.begin) * S::kColumns;
+        const int before = first_of_vector<S>(mine, token);
         auto words = word_poll<Element, kBatch>(page_copy(c, in.page), [first, before](int i) {
           const int at = first + i * kConsumers;
           const int matrix = kSums<S> > 1 ? at / kPadded : 0, column = at - matrix * kPadded;
@@ -220,7 +221,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
   for (int first = 0; first < tiles; first += kTilesAtOnce<S>) {
     const int in_flush = min(kTilesAtOnce<S>, tiles - first);
 #pragma unroll 1
-    for (int i = 0; i < in_flush * kSums<S>; ++i) {
+    for (int i = streams ? 0 : in_flush * kSums<S>; i < in_flush * kSums<S>; ++i) {
       const Activation* const vector = c.shared.vector + i % kSums<S> * kPadded;
       float sum = 0;
 #pragma unroll 1
@@ -247,10 +248,10 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
       }
       keep_partial(c, c.warp, i, sum);
     }
-    flush_tiles<AllWarps<S>>(c, in, mine, first, in_flush, finish);
+    flush_tiles<AllWarps<S>>(c, in, mine, first, in_flush, finish, token);
   }
   if (Reader::kNorm && (tiles > 0 || S::kEmpty)) ++c.norms;
-  end_stage<S>(c, tiles > 0 || S::kEmpty);
+  if (is_last_token<S>(token)) end_stage<S>(c, tiles > 0 || S::kEmpty);
 }
 
 }  // namespace amk

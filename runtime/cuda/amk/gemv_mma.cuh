@@ -92,7 +92,7 @@ __device__ __forceinline__ uint2 residual_pairs(C& c, int column) {
 }
 
 template <class S, class C, class Reader, class Finish>
-__device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish) {
+__device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish, int token = 0) {
   using Shape = GemvShape<S>;
   using F = Fragments<typename Shape::W, kChainQuarters<S>>;
   constexpr int kSubs = Shape::kSubs, kBatch = Shape::kBatch, kDepth = Shape::kDepth;
@@ -100,6 +100,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
   const int group = c.warp / S::kWarps, member = c.warp % S::kWarps;
+  const bool streams = !kTokenByToken<S> || has_experts(c.launch, token);
 
   u32 slot = c.slot, phase = c.phase;
   if constexpr (Shape::kGroups > 1) advance_slot(slot, phase, group * Shape::kChunks);
@@ -160,7 +161,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   const bool works = group < tiles;
   // Weights of experts come after their router's choice; the vector has been there before it.
   constexpr bool kTakesFirst = Shape::kAhead && kSelected<S> == 1;
-  if (kTakesFirst && works) {
+  if (kTakesFirst && works && streams) {
     begin_tile();
     lap(c, Did::kCompute);
   }
@@ -205,7 +206,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       for (int i = 0; i < kSubs; ++i)
         x[i] = residual_pairs(c, further(i) < 0 ? -1 : first + further(i));
     } else {
-      const int before = part_of<S>(mine.begin) * S::kColumns;
+      const int before = first_of_vector<S>(mine, token);
       auto quads = quad_poll<kSubs>(page_copy(c, in.page), further, before + first);
       if constexpr (C::kWaits && kFirstPoll > 0) {
         const u64 end = sm_clock() + kFirstPoll;
@@ -244,7 +245,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     }
   }
   warp_sync();
-  if (!kTakesFirst && works) begin_tile();
+  if (!kTakesFirst && works && streams) begin_tile();
   // What is multiplied. Where v is kept, it belongs to the batch in w.
   typename F::Vector v[Shape::kKept ? kBatch : kSubs];
   u8* kept = nullptr;
@@ -284,7 +285,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   for (int first = 0; first < tiles; first += kTilesAtOnce<S>) {
     const int in_flush = min(kTilesAtOnce<S>, tiles - first);
 #pragma unroll 1
-    for (int i = group; i < in_flush; i += Shape::kGroups) {
+    for (int i = streams ? group : in_flush; i < in_flush; i += Shape::kGroups) {
       const bool more =
           first + i + Shape::kGroups < tiles && (Shape::kAhead || i + Shape::kGroups < in_flush);
       typename F::Sum sum;
@@ -365,9 +366,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
         }
       }
     }
-    flush_tiles<S>(c, in, mine, first, in_flush, finish);
+    flush_tiles<S>(c, in, mine, first, in_flush, finish, token);
     if constexpr (!Shape::kAhead) {
-      if (first + kTilesAtOnce<S> + group < tiles) {
+      if (streams && first + kTilesAtOnce<S> + group < tiles) {
         next_tile();
         begin_tile();
         recall(0);
@@ -375,8 +376,8 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     }
   }
   if (Reader::kNorm && tiles > 0) ++c.norms;
-  advance_slot(c.slot, c.phase, tiles * Shape::kChunks);
-  end_stage<S>(c, tiles > 0 || S::kEmpty);
+  if (streams) advance_slot(c.slot, c.phase, tiles * Shape::kChunks);
+  if (is_last_token<S>(token)) end_stage<S>(c, tiles > 0 || S::kEmpty);
 }
 
 }  // namespace amk

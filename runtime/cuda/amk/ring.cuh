@@ -140,9 +140,9 @@ __device__ __noinline__ bool choice_made(u32 layers) {
 }
 
 // The expert that stands in for one that a router chooses where nobody waits for it: other ones in
-// other layers and steps, and no expert twice.
-__device__ __forceinline__ int made_up_expert(u32 layers, int rank) {
-  return int((layers * 2654435761u >> 8) + u32(rank)) % kExperts;
+// other layers and steps and for other tokens, and no expert twice.
+__device__ __forceinline__ int made_up_expert(u32 layers, int token, int rank) {
+  return int(((layers * kTokens + u32(token)) * 2654435761u >> 8) + u32(rank)) % kExperts;
 }
 #endif
 
@@ -268,10 +268,10 @@ struct Producer {
     stopped = !choice_made(layers);
     wait_ends(c, Did::kStepWait, begin);
   }
-  // The expert of a rank; call after wait_choice.
-  __device__ __forceinline__ int expert(u32 layers, int rank) const {
-    if (!kWaits || stopped) return made_up_expert(layers, rank);
-    return c.shared.experts[0][rank];
+  // The expert of a token and rank; call after wait_choice.
+  __device__ __forceinline__ int expert(u32 layers, int token, int rank) const {
+    if (!kWaits || stopped) return made_up_expert(layers, token, rank);
+    return c.shared.experts[token][rank];
   }
 #endif
 

@@ -1,14 +1,14 @@
 // Routers: every SM chooses the experts of each token by the scores that all SMs have published, so
 // that a choice costs no exchange. What it has chosen stays in shared memory, for the lane that
-// streams the weights of experts and for the stages that multiply by them. Needs schedule.h with
-// AMK_EXPERTS. Must not know what experts compute.
+// streams the weights of experts and for the stages that multiply by them. A warp chooses for a
+// token of the pass. Needs schedule.h with AMK_EXPERTS. Must not know what experts compute.
 #pragma once
 
 #include "stage.cuh"
 
 namespace amk {
 
-static_assert(kTokens == 1, "a pass of several tokens has no routers");
+static_assert(kTokens <= kConsumerWarps, "a warp for each token");
 
 // Numbers that are ordered as scores are: larger ones for larger scores, the same for 0 and -0, the
 // least of all for what is not a number. 0 is not one of them.
@@ -119,7 +119,7 @@ __device__ __forceinline__ void keep_groups(C& c, u32 (&orders)[kLaneScores<S>])
 }
 
 // The experts with the largest scores, of equal ones those with the lower numbers, and how they are
-// weighed: TOPK, with what comes before and after it. Lane r of the first warp keeps what is chosen
+// weighed: TOPK, with what comes before and after it. Lane r of a token's warp keeps what is chosen
 // in round r.
 template <class S, class C>
 __device__ __forceinline__ void route(C& c, const Page in, const u8* biases = nullptr) {
@@ -133,7 +133,7 @@ __device__ __forceinline__ void route(C& c, const Page in, const u8* biases = nu
   begin_reading<S>(c);
   await(c);
   consumer_barrier();  // nobody reads what the router before has chosen
-  if (c.warp == 0) {
+  if (const int token = c.warp; token < kTokens) {
     float bias[kEach] = {};
     if constexpr (kBiased<S>) {
 #pragma unroll
@@ -145,7 +145,7 @@ __device__ __forceinline__ void route(C& c, const Page in, const u8* biases = nu
     constexpr int kWords = ceil_div(kScores, 32);
     auto words = word_poll<Fp32, kWords>(page_copy(c, in), [&](int i) {
       const int score = c.lane + i * 32;
-      return score < kScores ? score : -1;
+      return score < kScores ? token * kScores + score : -1;
     });
     poll_all(c, words);
     float x[kEach];
@@ -211,18 +211,20 @@ __device__ __forceinline__ void route(C& c, const Page in, const u8* biases = nu
       share = share / (sum < kLeast<S> ? kLeast<S> : sum);
     }
     if (chosen) {
-      c.shared.experts[0][c.lane] = expert;
-      c.shared.shares[0][c.lane] = share * kShareScale<S>;
+      c.shared.experts[token][c.lane] = expert;
+      c.shared.shares[token][c.lane] = share * kShareScale<S>;
     }
     if constexpr (kGated<S>) {
       if (c.lane == S::kExperts % 32)
-        c.shared.gates[0] = sigmoid(words.value(S::kExperts / 32));
+        c.shared.gates[token] = sigmoid(words.value(S::kExperts / 32));
     }
     warp_sync();
-    if (c.lane == 0)
-      store_shared_release(&c.shared.choices, u32(c.step) * kLayers + u32(c.layer) + 1);
   }
-  consumer_barrier();
+  // The barrier comes before the number where other warps have chosen too.
+  if constexpr (kTokens > 1) consumer_barrier();
+  if (c.tid == 0)
+    store_shared_release(&c.shared.choices, u32(c.step) * kLayers + u32(c.layer) + 1);
+  if constexpr (kTokens == 1) consumer_barrier();
   end_reading<S>(c);
   lap(c, Did::kExchangeWait);
 }

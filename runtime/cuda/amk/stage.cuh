@@ -67,6 +67,17 @@ constexpr int kParts<S, decltype(void(S::kParts))> = S::kParts;
 template <class S>
 constexpr int kSums = kParts<S> * kSummed<S>;
 
+// Whether the tokens of a pass go by one after another, each multiplied by matrices of its own as
+// in a pass of one token: weights of experts, which the router has chosen for each.
+template <class S>
+constexpr bool kTokenByToken = kTokens > 1 && (kSelected<S> > 1 || kSummed<S> > 1);
+static_assert(kTokens == 1 || kRowSums == 1, "room for the sums of one token as a pass of one has");
+
+// Whether weights of experts are streamed for a token. Those of an absent sequence make 0.
+__device__ __forceinline__ bool has_experts(const Launch& launch, int token) {
+  return kSequences == 1 || is_present(launch, sequence_of(token));
+}
+
 // Tiles of rows that a flush takes: it has the sums of a tile for each part or matrix.
 template <class S>
 constexpr int kTilesAtOnce = kTilesPerFlush / kSums<S>;
@@ -79,6 +90,18 @@ __device__ __forceinline__ int part_of(int first) {
 template <class S>
 __device__ __forceinline__ int tile_in_part(int first) {
   return first - part_of<S>(first) * (S::kRows / kSplitK<S> / kTileRows);
+}
+
+// The first element that an SM with tiles `mine` reads of the vectors of all tokens, of a token.
+template <class S>
+__device__ __forceinline__ int first_of_vector(Tiles mine, int token) {
+  return (token * kSplitK<S> * kSums<S> + part_of<S>(mine.begin)) * S::kColumns;
+}
+
+// Whether a stage ends with a token.
+template <class S>
+__device__ __forceinline__ bool is_last_token(int token) {
+  return !kTokenByToken<S> || token == kTokens - 1;
 }
 
 // Whether stage S keeps the exchange that is read next for a later stage, and whether it reads one
@@ -200,7 +223,7 @@ __device__ __forceinline__ float sum_of_warps(C& c, int row, int token) {
 #pragma unroll
   for (int w = 0; w < S::kWarps; ++w) {
     const float* warp = c.shared.partial[c.flush & 1][w];
-    if constexpr (kTokens > 1) {
+    if constexpr (kTokens > 1 && !kTokenByToken<S>) {
       sum += warp[token * kTokenSums + row];
     } else if constexpr (kRowSums == 4) {
       const float4 q = *reinterpret_cast<const float4*>(warp + row * kRowSums);
@@ -236,32 +259,41 @@ __device__ __forceinline__ float row_sum(C& c, int row, int token) {
 
 // Adds up the partial sums of a flush group: `tiles` tiles from `first`, each kWarps warps by four
 // quarters. Thread t gets row t % kFlushRows, of token t / kFlushRows and every kTokensAtOnce-th
-// after it. Ends with finish(row, value) in whole warps, so that finish may shuffle between
-// neighbours. After a norm the value is scaled by 1/rms of the token's input, whose sum of squares
-// is in shared.squares.
+// after it; where tokens go by one after another, of the token `own` if it is among these. Ends
+// with finish(row, value) in whole warps, so that finish may shuffle between neighbours. After a
+// norm the value is scaled by 1/rms of the token's input, whose sum of squares is in
+// shared.squares. Of a token without weights it is 0.
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void flush_tiles(C& c, const Reader& in, Tiles mine, int first,
-                                            int tiles, Finish&& finish) {
+                                            int tiles, Finish&& finish, int own = 0) {
   consumer_barrier();
   lap(c, Did::kCompute);
   const int rows = tiles * kTileRows;
   const int at = kTokens > 1 ? c.tid % kFlushRows : c.tid;
+  auto finish_row = [&](int token) {
+    float sum = 0;
+    if (at < rows) sum = row_sum<S>(c, at, token);
+    if constexpr (Reader::kNorm) {
+      const int of = kTokenByToken<S> ? 0 : token * kConsumerWarps;
+      float squares = 0;
+#pragma unroll
+      for (int w = 0; w < S::kWarps; ++w) squares += c.shared.squares[c.norms & 1][of + w];
+      sum *= rsqrtf(fmaf(squares, 1.0f / S::kColumns, in.eps));
+    }
+    if (kTokenByToken<S> && !has_experts(c.launch, token)) sum = 0;
+    const int row = (mine.begin + first) * kTileRows + at;
+    finish(Row{row, first * kTileRows + at, at < rows && row < S::kRows, token, S::kRows}, sum);
+  };
   if (at < round_up(rows, 32)) {
+    if constexpr (kTokenByToken<S>) {
+      if (c.tid / kFlushRows == own % kTokensAtOnce) finish_row(own);
+    } else {
 #pragma unroll
-    for (int turn = 0; turn < kTokenTurns; ++turn) {
-      const int token = kTokens > 1 ? turn * kTokensAtOnce + c.tid / kFlushRows : 0;
-      if (token >= kTokens) break;
-      float sum = 0;
-      if (at < rows) sum = row_sum<S>(c, at, token);
-      if constexpr (Reader::kNorm) {
-        float squares = 0;
-#pragma unroll
-        for (int w = 0; w < S::kWarps; ++w)
-          squares += c.shared.squares[c.norms & 1][token * kConsumerWarps + w];
-        sum *= rsqrtf(fmaf(squares, 1.0f / S::kColumns, in.eps));
+      for (int turn = 0; turn < kTokenTurns; ++turn) {
+        const int token = kTokens > 1 ? turn * kTokensAtOnce + c.tid / kFlushRows : 0;
+        if (token >= kTokens) break;
+        finish_row(token);
       }
-      const int row = (mine.begin + first) * kTileRows + at;
-      finish(Row{row, first * kTileRows + at, at < rows && row < S::kRows, token, S::kRows}, sum);
     }
   }
   ++c.flush;

@@ -183,9 +183,10 @@ __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
     s.acquired_step = s.stop = s.issued = s.prefetches = 0;
 #if AMK_EXPERTS
     s.choices = 0;
-    for (int i = 0; i < kMostChosen; ++i)  // a kernel without waits has no others
-      s.experts[0][i] = 0, s.shares[0][i] = 0;
-    s.gates[0] = 0;
+    for (int token = 0; token < kTokens; ++token) {  // a kernel without waits has no others
+      for (int i = 0; i < kMostChosen; ++i) s.experts[token][i] = 0, s.shares[token][i] = 0;
+      s.gates[token] = 0;
+    }
 #endif
   }
   block_sync();

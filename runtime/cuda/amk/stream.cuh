@@ -21,9 +21,9 @@ struct Segment {
   int chunk;
   int slab;  // bytes of a piece that are copied for all pieces of a flush before the rest
 #if AMK_EXPERTS
-  // Of weights of experts: each piece is tile `tile` of the expert of rank `rank`, and `source` is
-  // where those of expert 0 begin. The tiles of an expert follow one another, or the ranks of a
-  // tile.
+  // Of weights of experts: each piece of a token is tile `tile` of its expert of rank `rank`, and
+  // `source` is where those of expert 0 begin. The tiles of an expert follow one another, or the
+  // ranks of a tile; then those of the next token.
   u32 layers = 0;  // that the launch has begun; 0: the weights are of no experts
   int rank, tile;
   int ranks, tiles;  // how many follow one another; the other is 0
@@ -166,19 +166,27 @@ struct Turns {
   template <class Sink>
   __device__ __forceinline__ void chosen(Sink& p) {
     if constexpr (!Sink::kSelects) {
-      p.skip(u32(next.pieces * ceil_div(next.bytes, next.chunk)));
+      for (int token = 0; token < kTokens; ++token) {
+        if (has_experts(p.c.launch, token))
+          p.skip(u32(next.pieces * ceil_div(next.bytes, next.chunk)));
+      }
     } else {
       p.wait_choice(next.layers);
 #pragma unroll 1
-      for (int i = 0; i < next.pieces; ++i) {
-        const u8* source = next.source + p.expert(next.layers, next.rank) * next.expert +
-                           next.tile * size_t(next.stride);
+      for (int token = 0; token < kTokens; ++token) {
+        if (!has_experts(p.c.launch, token)) continue;
+        int rank = next.rank, tile = next.tile;
 #pragma unroll 1
-        for (int at = 0; at < next.bytes; at += next.chunk)
-          p.copy(source + at, min(next.chunk, next.bytes - at));
-        if (++(next.ranks > 0 ? next.rank : next.tile) != max(next.ranks, next.tiles)) continue;
-        if (next.ranks > 0) next.rank = 0, ++next.tile;
-        else next.tile = 0, ++next.rank;
+        for (int i = 0; i < next.pieces; ++i) {
+          const u8* source = next.source + p.expert(next.layers, token, rank) * next.expert +
+                             tile * size_t(next.stride);
+#pragma unroll 1
+          for (int at = 0; at < next.bytes; at += next.chunk)
+            p.copy(source + at, min(next.chunk, next.bytes - at));
+          if (++(next.ranks > 0 ? rank : tile) != max(next.ranks, next.tiles)) continue;
+          if (next.ranks > 0) rank = 0, ++tile;
+          else tile = 0, ++rank;
+        }
       }
     }
   }
