@@ -28,7 +28,8 @@ type passCase struct {
 }
 
 // passCases differ in what a token of a pass meets: families with windows, soft caps, norms in front of branches,
-// after them, of heads and of all heads, branches side by side, LayerNorms and biases; every dtype, format and cache.
+// after them, of heads and of all heads, branches side by side, LayerNorms, biases and experts; every dtype, format and
+// cache.
 var passCases = []passCase{
 	{model: "pycoder-5m", dtype: ir.BF16, sms: 6},
 	{model: "pycoder-5m", dtype: ir.BF16, sms: 6, weights: "int4:sym", cache: true},
@@ -44,6 +45,8 @@ var passCases = []passCase{
 	{model: "zoo/exaone4-windows", dtype: ir.F32, sms: 4, weights: "int4:sym"},
 	{model: "zoo/gpt2", dtype: ir.BF16, sms: 4},
 	{model: "zoo/phi-half", dtype: ir.BF16, sms: 4},
+	{model: "zoo/glm4-moe-groups", dtype: ir.BF16, sms: 4},
+	{model: "zoo/gpt-oss-mxfp4", dtype: ir.F16, sms: 4},
 }
 
 // passPositions are those of a text: several splits of a context fit into them.

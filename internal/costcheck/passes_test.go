@@ -41,6 +41,16 @@ func TestBytesOfPasses(t *testing.T) {
 				have, "%v at %d", pass, pos)
 		}
 	}
+	// 48 layers, in which a token has 8 experts of three matrices in 2 bytes. Each token of a pass has its own.
+	experts := func(pass ir.Pass) int64 {
+		l, err := compiler.RunPasses(compiler.Options{Model: root + "testdata/configs/qwen3-30b-a3b", Name: "m",
+			ConfigOnly: true, Target: ir.FindTarget("h200"), Pass: pass})
+		require.NoError(t, err)
+		p, err := cost.TrafficAt(l.Program, 0)
+		require.NoError(t, err)
+		return p.Weights
+	}
+	require.Equal(t, int64(7*48*8*3*768*2048*2), experts(ir.PassOf(1, 8))-experts(ir.Pass{}))
 	// 32 layers of 4096 rows of K and V of 8 heads of 128 elements in 2 bytes; the down projection's 14336 elements.
 	one := move(ir.Pass{}, 0)
 	require.Equal(t, int64(32*4096*2*8*128*2), one.Caches)
