@@ -152,11 +152,12 @@ type cudaData struct {
 	Kinds       []string     // lines that list the kinds of the layers, where there are several
 	Barriers    bool         // whether a step has any
 
-	Quantised     bool           // a matrix is
-	FragmentCache bool           // the cache has blocks of 16 rows in the order of mma's fragments
-	PromptTokens  int            // of a pass over a prompt at most; 0: there are none
-	PromptBytes   int            // of its workspace
-	StepPages     []string       // which a prompt has none of
+	Quantised     bool     // a matrix is
+	FragmentCache bool     // the cache has blocks of 16 rows in the order of mma's fragments
+	PromptTokens  int      // of a pass over a prompt at most; 0: there are none
+	PromptBytes   int      // of its workspace
+	StepPages     []string // which a prompt has none of
+	Operands      []promptOperand
 	Bodies        []*kernel.Body // that stages have, each once
 	Replicates    bool           // every SM has the whole residual
 	RotatesHeads  bool           // in attention, and not as rows are finished
@@ -250,6 +251,7 @@ type builder struct {
 	exchangeBytes int // pages with their copies, and counters
 	slots         int // of the ring, at least
 	products      []promptProduct
+	placed        []placedStage
 }
 
 func newCUDAData(p *ir.Program) (*cudaData, error) {
@@ -319,6 +321,7 @@ func build(p *ir.Program) (*builder, error) {
 	}
 	b.d.Parts = b.parts()
 	b.d.PromptTokens, b.d.StepPages = b.promptTokens(), b.stepPages()
+	b.d.Operands = b.promptOperands(b.d.PromptTokens)
 	b.d.PromptBytes = b.promptBytes(b.d.PromptTokens)
 	return b, nil
 }

@@ -24,6 +24,9 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	if err != nil {
 		return err
 	}
+	if !kind.Unlisted {
+		b.placed = append(b.placed, placedStage{st, at})
+	}
 	indent := strings.Repeat("  ", depth)
 	var walked, consumed []string
 	consume := func(format string, args ...any) {

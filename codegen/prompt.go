@@ -30,7 +30,8 @@ const (
 
 // A promptProduct is what the kernel for prompts needs to know of a matrix stage.
 type promptProduct struct {
-	*kernel.Cut     // of a part of the columns, as a step multiplies it
+	*kernel.Cut // of a part of the columns, as a step multiplies it
+	of          *kernel.Stage
 	parts       int // that the columns are cut into
 	added       int // parts of these that are added up
 }
@@ -231,7 +232,9 @@ func (b *builder) promptBytes(tokens int) int {
 		}
 	}
 	for _, p := range b.products {
-		columns = max(columns, b.promptShape(p).columns()*p.parts)
+		if !slices.ContainsFunc(b.d.Operands, func(o promptOperand) bool { return o.of == p.of }) {
+			columns = max(columns, b.promptShape(p).columns()*p.parts)
+		}
 	}
 	tiled, matrices := tokens, promptMatrix*promptMatrices(m)
 	maps := 0

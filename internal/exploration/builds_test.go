@@ -69,7 +69,7 @@ var (
 		"1": map[string]any{"num_key_value_heads": 1, "num_attention_heads": 3, "intermediate_size": 72}}}
 	// What a model differs in from its config.json, after its sizes.
 	models = map[string]map[string]any{
-		"llama":             {},
+		"llama":             {"intermediate_size": 128}, // whole quads: a prompt's gate_up writes down's operand
 		"qwen2-bias":        {"layer_types": nil},
 		"ministral-windows": windows,
 		"qwen3-window-half": windows,
@@ -259,7 +259,7 @@ func (b Build) options(model string) (o compiler.Options, err error) {
 		"ring":     map[string]any{"chunk_bytes": 4096, "in_flight": 2, "run_ahead": 3 * one(b["prefetch"])},
 		"exchange": map[string]any{"flagged": 1 - one(b["exchange"])},
 		"loop":     map[string]any{"barrier": one(b["barrier"])},
-		"prompt":   map[string]any{"tokens": 64 * one(b["prompt"])},
+		"prompt":   map[string]any{"tokens": 128 * one(b["prompt"])},
 	}
 	switch b["context"] {
 	case "whole":

@@ -1,6 +1,7 @@
 // Holds what a pass over a prompt multiplies by wgmma to what it is for: every eight columns of an operand have a place
 // of their own for each token, and together they fill a tile; a chain's quads lie one after the other, in the order of a
-// step; and the tiles of a product are all pairs of tokens and rows, each once. Prints what differs.
+// step, and a quad is found where it is; and the tiles of a product are all pairs of tokens and rows, each once. Prints
+// what differs.
 #include "build.h"
 
 #include <vector>
@@ -47,6 +48,10 @@ static void check_places() {
         }
       }
     }
+  }
+  for (int quad = 0; quad < Shape::kQuads; ++quad) {
+    const int at = Shape::quad_of(Shape::member_with(quad), Shape::sub_with(quad));
+    if (at != quad) fail<S>("the quad where quad", quad, at, quad);
   }
   for (int i = 0; i < kPieces; ++i)
     if (used[i] != 1) fail<S>("users of place", i * 16L, used[i], 1);

@@ -67,6 +67,7 @@ void join_by(Prompt& c, How how) {
 // Copies a product's chunks: the parts of all three warps, and of an operand what the other block
 // has written.
 void copies(PromptCopies& c, int chunks, How how) {
+  const u8* const operand = c.workspace + kPromptPlaces.operand;
   if (how == How::kCopiesWithout || how == How::kNoFences) {
     ++c.products;
     while (load_shared_acquire(&block_waits().started) < c.products) {
@@ -81,8 +82,8 @@ void copies(PromptCopies& c, int chunks, How how) {
   for (int i = 0; i < chunks; ++i) {
     u64* full = how == How::kNoWaitEmpty ? &block_waits().full[c.next.slot] : c.await_slot();
     barrier_arrive_expect(full, kPart);
-    copy_bulk(block_ring() + c.next.slot * kSlot + c.warp * kPart, c.operand + (i * kCopyWarps + c.warp) * kPart,
-              kPart, full);
+    copy_bulk(block_ring() + c.next.slot * kSlot + c.warp * kPart, operand + (i * kCopyWarps + c.warp) * kPart, kPart,
+              full);
     c.next.advance<kSlots>();
   }
 }
@@ -146,7 +147,7 @@ litmus::Test test_of(const char* name, u32 bound, std::function<void(Prompt&)> c
       return consumer(c);
     }
     if (thread_index() % 32 > 0) return;
-    PromptCopies c(launch, (thread_index() - kConsumers) / 32, launch.exchange + kPromptPlaces.operand, nullptr);
+    PromptCopies c(launch, (thread_index() - kConsumers) / 32, nullptr);
     producer(c);
   });
   return test;

@@ -49,6 +49,9 @@ constexpr PromptPlaces prompt_places(int operand_columns) {
   return p;
 }
 constexpr PromptPlaces kPromptPlaces = prompt_places(kPromptColumns);
+__device__ constexpr u64 prompt_values(const Page page) {
+  return kPromptPlaces.pages + prompt_page(page.offset) * kPromptTokens;
+}
 
 // What the host needs to know of a kernel for prompts.
 struct PromptInfo {
@@ -63,6 +66,16 @@ struct PromptInfo {
   u32 reserved;
 };
 static_assert(sizeof(PromptInfo) == 48, "the host reads this struct byte by byte");
+
+#if AMK_WGMMA
+template <class S>
+__device__ __forceinline__ const u8* PromptCopies::operand_of() const {
+  if constexpr (OperandPage<S>::kWritten)
+    return workspace + prompt_values(OperandPage<S>::kPage);
+  else
+    return workspace + kPromptPlaces.operand;
+}
+#endif
 
 // State of one thread. Of the launch, `steps` is the number of tokens, `forced` are their ids,
 // `exchange` is the workspace, and its first word, a counter, is 0.
@@ -121,8 +134,7 @@ struct Prompt : Recorder<false> {
   }
   template <class E>
   __device__ __forceinline__ typename E::Bits* values(const Page page) const {
-    return reinterpret_cast<typename E::Bits*>(launch.exchange + kPromptPlaces.pages +
-                                               prompt_page(page.offset) * kPromptTokens);
+    return reinterpret_cast<typename E::Bits*>(launch.exchange + prompt_values(page));
   }
   // The matrix of the stage, which calls this once.
   __device__ __forceinline__ const u8* next_matrix() {

@@ -19,7 +19,7 @@ __device__ __forceinline__ Pair operator+(Pair a, Pair b) { return {a.x + b.x, a
 struct PairStores {
   Pair residual;
   u32 published;  // two elements, or one
-  u8* to = nullptr;  // where
+  u16* page = nullptr;  // that they are published on
   bool keeps = false;  // the residual
   int elements = 0;
 };
@@ -81,13 +81,12 @@ __device__ __forceinline__ void store_residual(Prompt& c, const RowPair& r, Pair
 }
 __device__ __forceinline__ void publish_row(Prompt& c, const RowPair& r, const Page out, Pair v) {
   r.stores.published = pack2(v.x, v.y);
-  r.stores.to = reinterpret_cast<u8*>(c.values<Element>(out) + size_t(r.token) * r.rows + r.row);
+  r.stores.page = c.values<Element>(out);
   r.stores.elements = 2;
 }
 __device__ __forceinline__ void publish_pair(Prompt& c, const RowPair& r, const Page out, float v) {
   r.stores.published = Element::from_float(v);
-  r.stores.to =
-      reinterpret_cast<u8*>(c.values<Element>(out) + size_t(r.token) * (r.rows / 2) + r.row / 2);
+  r.stores.page = c.values<Element>(out);
   r.stores.elements = 1;
 }
 __device__ __forceinline__ void store_logit(Prompt& c, const RowPair& r, Pair v) {
@@ -96,29 +95,95 @@ __device__ __forceinline__ void store_logit(Prompt& c, const RowPair& r, Pair v)
   to[0] = v.x;
   if (r.both()) to[1] = v.y;
 }
-__device__ __forceinline__ void store(Prompt& c, const RowPair& r) {
-  if (!r.valid) return;
-  const PairStores& s = r.stores;
-  if (s.keeps)
+__device__ __forceinline__ void write_residual(Prompt& c, const RowPair& r) {
+  if (r.valid && r.stores.keeps)
     *reinterpret_cast<float2*>(c.residual(r.token) + r.row) =
-        make_float2(s.residual.x, s.residual.y);
-  if (s.elements == 2) *reinterpret_cast<u32*>(s.to) = s.published;
-  if (s.elements == 1) *reinterpret_cast<u16*>(s.to) = u16(s.published);
+        make_float2(r.stores.residual.x, r.stores.residual.y);
+}
+__device__ __forceinline__ void write_row(const RowPair& r) {
+  const PairStores& s = r.stores;
+  if (!r.valid || s.elements == 0) return;
+  u16* const to = s.page + (size_t(r.token) * r.rows + r.row) * s.elements / 2;
+  if (s.elements == 2) *reinterpret_cast<u32*>(to) = s.published;
+  else *to = u16(s.published);
 }
 
 // ---- the rows of a tile -------------------------------------------------------------------------
 
 constexpr int kPairsAtOnce = 8;
 
-// Finishes a batch of kCount pairs: of each the rows, which row(i, stores) gives, and their values.
-template <int kCount, class RowOf, class ValueOf, class Finish>
+// Stores eight columns of a token in the operand of stage To: of the quarter that begins with a
+// column, a group of a half.
+template <class To>
+__device__ __forceinline__ void store_group(u16* operand, int token, int column, int half,
+                                            int group, uint4 eight) {
+  using Shape = PromptShape<To>;
+  const int part = kSplitK<To> > 1 ? column / To::kColumns : 0;
+  const int in = column - part * To::kColumns, quad = in / kQuadColumns;
+  const size_t tile = size_t(token / kTokenTile) * kSplitK<To> + part;
+  u8* const to = reinterpret_cast<u8*>(operand) + tile * Shape::kTileBytes +
+                 Shape::place(Shape::member_with(quad), Shape::sub_with(quad),
+                              in % kQuadColumns / 32, half, token % kTokenTile);
+  *reinterpret_cast<uint4*>(to + group * Shape::kGroupBytes) = eight;
+}
+
+// Stores what a batch publishes in the operand of stage To. `first` is the first of the pairs,
+// which are eight rows apart. Of each eight columns of a quarter, 4 * half + 2 * group and the one
+// after it are those of a group of a half. All lanes of a warp call it.
+template <class To, int kCount>
+__device__ __forceinline__ void store_operand(Prompt& c, const RowPair& first,
+                                              const PairStores (&stores)[kCount]) {
+  static_assert(kCount == 8, "of one quarter or two");
+  static_assert(PromptShape<To>::kFilled, "nobody clears places without columns");
+  const int lane = c.lane % 4, row = first.row - lane * 2;
+  if (stores[0].elements == 2) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 eight = make_uint4(stores[i].published, stores[i + 1].published,
+                                     stores[i + 2].published, stores[i + 3].published);
+      if (first.valid)
+        store_group<To>(stores[0].page, first.token, row + i * 8, lane / 2, lane % 2, eight);
+    }
+    return;
+  }
+  // One element of each pair: a lane has every fourth column, and the next lane the next columns.
+  // One of the two stores the first half, and the other one the second.
+  u32 halves[2][2];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    halves[i % 2][i / 2] =
+        byte_perm(stores[i / 2 * 4 + i % 2].published, stores[i / 2 * 4 + i % 2 + 2].published,
+                  0x5410);
+  const bool odd = lane % 2;
+  u32 eight[4];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const u32 own = odd ? halves[1][i] : halves[0][i];
+    const u32 other = shuffle_xor(odd ? halves[0][i] : halves[1][i], 1);
+    const u32 low = odd ? other : own, high = odd ? own : other;
+    eight[i * 2] = byte_perm(low, high, 0x5410);
+    eight[i * 2 + 1] = byte_perm(low, high, 0x7632);
+  }
+  if (first.valid)
+    store_group<To>(stores[0].page, first.token, row / 2, lane % 2, lane / 2,
+                    make_uint4(eight[0], eight[1], eight[2], eight[3]));
+}
+
+// Finishes a batch of kCount pairs of stage S: of each the rows, which row(i, stores) gives, and
+// their values.
+template <class S, int kCount, class RowOf, class ValueOf, class Finish>
 __device__ __forceinline__ void finish_batch(Prompt& c, RowOf&& row, ValueOf&& value,
                                              Finish&& finish) {
+  using To = typename WritesOperand<S>::Of;
   PairStores stores[kCount];
 #pragma unroll
   for (int i = 0; i < kCount; ++i) finish(row(i, stores[i]), value(i));
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) store(c, row(i, stores[i]));
+  for (int i = 0; i < kCount; ++i) {
+    write_residual(c, row(i, stores[i]));
+    if constexpr (kSame<To, void>) write_row(row(i, stores[i]));
+  }
+  if constexpr (!kSame<To, void>) store_operand<To>(c, row(0, stores[0]), stores);
 }
 
 // Finishes a lane's sums of a tile: of two tokens eight rows apart, two rows of each eight.
@@ -138,7 +203,7 @@ __device__ __forceinline__ void finish_pairs(Prompt& c, const PromptTile& tile,
     if constexpr (Reader::kNorm) by = there ? c.inverse()[token] : 0.0f;
 #pragma unroll
     for (int batch = 0; batch < kSums / 4; batch += kPairsAtOnce) {
-      finish_batch<kPairsAtOnce>(
+      finish_batch<S, kPairsAtOnce>(
           c,
           [&](int i, PairStores& stores) {
             const int row = first + (batch + i) * 8;

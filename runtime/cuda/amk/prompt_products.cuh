@@ -31,7 +31,7 @@ struct ProductOf<S, false, true> {
 // A stage's product for all tokens of the pass, of a matrix that copying warps bring.
 template <class S, class Reader, class Finish>
 __device__ __forceinline__ void wide_gemv(Prompt& c, const Reader& in, Finish&& finish) {
-  prepare<S>(c, in);
+  if constexpr (!OperandPage<S>::kWritten) prepare<S>(c, in);
   begin_copies(c);
   const PromptTiles<S> tiles(c.tokens);
 #pragma unroll 1

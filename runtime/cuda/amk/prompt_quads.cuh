@@ -42,8 +42,8 @@ struct TileCopies<S, true> {
     // Past the end is the last tile again: what it becomes is not used.
     const int first = tile.first_row / kTileRows + int(c.warp) * kEach;
     constexpr int kLast = ceil_div(Slots::kPartRows, kTileRows) - 1;
-    const u8* operand = c.operand + (size_t(tile.tokens) * Slots::kParts + tile.part) *
-                                        Slots::kTileBytes;
+    const u8* operand = c.operand_of<S>() + (size_t(tile.tokens) * Slots::kParts + tile.part) *
+                                                Slots::kTileBytes;
 #pragma unroll 1
     for (int member = 0; member < Slots::kMembers; ++member) {
 #pragma unroll 1

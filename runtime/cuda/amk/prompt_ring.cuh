@@ -101,7 +101,7 @@ struct CacheCopies;
 // One lane of a warp. It goes over the matrices of a pass as the stages do.
 struct PromptCopies {
   PassLaunch launch;
-  const u8* operand;
+  const u8* workspace;
   const u8* cache;
   const TensorMap* maps;
   int tokens;
@@ -113,15 +113,18 @@ struct PromptCopies {
   u32 stage = 0;
   int layer = 0, step = 0;
 
-  __device__ __forceinline__ PromptCopies(const Launch& of, u32 warp, const u8* operand,
-                                          const u8* maps)
+  __device__ __forceinline__ PromptCopies(const Launch& of, u32 warp, const u8* maps)
       : launch(of),
-        operand(operand),
+        workspace(of.exchange),
         cache(of.cache),
         maps(reinterpret_cast<const TensorMap*>(maps)),
         tokens(of.steps),
         warp(warp),
         logits(of.logits != nullptr) {}
+
+  // Where the operand of a stage is (prompt.cuh).
+  template <class S>
+  __device__ const u8* operand_of() const;
 
   // The operand of the next product is there.
   __device__ __forceinline__ void await_operand() {
@@ -174,7 +177,7 @@ struct TileCopies<S, false> {
   __device__ static __forceinline__ void copy(PromptCopies& c, const PromptTile tile, const u8*,
                                               const TensorMap* map) {
     const size_t tiles = size_t(tile.tokens * 2 + int(c.warp) - 1) * Shape::kParts + tile.part;
-    const u8* from = c.operand + tiles * Shape::kTileBytes;
+    const u8* from = c.operand_of<S>() + tiles * Shape::kTileBytes;
 #pragma unroll 1
     for (int member = 0; member < Shape::kMembers; ++member) {
 #pragma unroll 1

@@ -26,6 +26,13 @@ struct PromptColumns : GemvShape<S> {
     const int quad = sub / kChunkSubs * kChunkQuads + in_chunk;
     return sub < kSubs && in_chunk < kChunkQuads && quad < kQuads ? quad : kQuads;
   }
+  // The other way round: the member that has a quad, and the quad's number among its own.
+  __host__ __device__ static constexpr int member_with(int quad) {
+    return quad % kChunkQuads % S::kWarps;
+  }
+  __host__ __device__ static constexpr int sub_with(int quad) {
+    return quad / kChunkQuads * kChunkSubs + quad % kChunkQuads / S::kWarps;
+  }
 };
 
 template <class S, bool kQuantised, bool kWide>
@@ -103,6 +110,10 @@ struct PromptShapeOf<S, false, true> : PromptColumns<S> {
     return kTail > 0 && slab == kSlabs - 1 ? kTail : kSlabSubs;
   }
 
+  // Whether every place has columns.
+  static constexpr bool kFilled =
+      S::kColumns == C::kQuads * kQuadColumns && C::kQuads == kMembers * kSubs;
+
   // The byte of the first eight columns of a half of a quarter of a quad in a tile.
   __device__ static __forceinline__ size_t place(int member, int sub, int quarter, int half,
                                                  int token) {
@@ -175,12 +186,23 @@ constexpr bool kWideAttention = AMK_WGMMA && kCacheMatrices &&
 template <class S>
 using PromptShape = PromptShapeOf<S, Matrix<S>::kQuantised, kByWgmma<S>>;
 
-// Columns of the operand of a stage, for each token; 0 for one that multiplies nothing.
+// Where one product alone reads what another stage publishes, the other stage may leave it in the
+// order of that product's operand, in its page: nothing is copied from there. prompt.cu says which.
+template <class S>
+struct OperandPage {
+  static constexpr bool kWritten = false;  // the operand of S is in a page, kPage
+};
+template <class S>
+struct WritesOperand {
+  using Of = void;  // the stage whose operand S writes
+};
+
+// Columns of the operand of a stage, for each token; 0 for one that has none to prepare.
 template <class S, class = void>
 constexpr int kOperandColumns = 0;
 template <class S>
 constexpr int kOperandColumns<S, decltype(void(S::kColumns))> =
-    int(PromptShape<S>::kTileBytes / kTokenTile / 2) * kSplitK<S>;
+    OperandPage<S>::kWritten ? 0 : int(PromptShape<S>::kTileBytes / kTokenTile / 2) * kSplitK<S>;
 
 // The most columns of an operand, of n stages.
 template <int kStages>

@@ -213,7 +213,7 @@ struct QuadProduct {
         const float by = token_of(i) < c.tokens ? c.inverse()[token_of(i)] : 0.0f;
         return Pair{v.x * by, v.y * by};
       };
-      finish_batch<kPairsAtOnce>(c, row_of, pair_of, finish);
+      finish_batch<S, kPairsAtOnce>(c, row_of, pair_of, finish);
     }
   }
 };

@@ -12,6 +12,16 @@
 
 namespace amk {
 
+template <>
+struct OperandPage<Down> {
+  static constexpr bool kWritten = true;
+  static constexpr Page kPage = kAct;
+};
+template <>
+struct WritesOperand<GateUp> {
+  using Of = Down;
+};
+
 // Columns of the longest operand.
 constexpr int kPromptColumns = most_columns({
     kOperandColumns<Embed>,
@@ -38,7 +48,7 @@ namespace amk {
 template <>
 constexpr bool kOffers<LmHead> = true;
 
-static_assert(kPromptPlaces.end == 16862208, "the memory that a build says it takes");
+static_assert(kPromptPlaces.end == 16337920, "the memory that a build says it takes");
 
 __device__ __forceinline__ void list_matrices(const Launch& launch) {
   MatrixList list(launch, launch.exchange + kPromptPlaces.matrices);
@@ -49,8 +59,7 @@ __device__ __forceinline__ void list_matrices(const Launch& launch) {
 __device__ __forceinline__ void copy_prompt(const Launch& launch) {
   const u32 warp = (thread_index() - kConsumers) / 32;
   if (warp >= kCopyWarps || thread_index() % 32 > 0) return;
-  PromptCopies copies(launch, warp, launch.exchange + kPromptPlaces.operand,
-                      launch.exchange + kPromptPlaces.maps);
+  PromptCopies copies(launch, warp, launch.exchange + kPromptPlaces.maps);
   MatrixWalk walked(copies);
   walk(walked);
 }

@@ -48,8 +48,7 @@ __device__ __forceinline__ void list_matrices(const Launch& launch) {
 __device__ __forceinline__ void copy_prompt(const Launch& launch) {
   const u32 warp = (thread_index() - kConsumers) / 32;
   if (warp >= kCopyWarps || thread_index() % 32 > 0) return;
-  PromptCopies copies(launch, warp, launch.exchange + kPromptPlaces.operand,
-                      launch.exchange + kPromptPlaces.maps);
+  PromptCopies copies(launch, warp, launch.exchange + kPromptPlaces.maps);
   MatrixWalk walked(copies);
   walk(walked);
 }
