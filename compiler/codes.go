@@ -41,6 +41,11 @@ Say so, in GiB, or 0 for a build that is not compared:
     amkc model/ -o build/ --target a100 --memory 80
 
 A target of which no memory is known, sm_NN without --memory, is not compared.`)
+	codeRanks = diag.New("AMK5126", "a model for several GPUs cannot be built yet", `
+With --gpus N the model is shared by N GPUs, the program of each is made, and the reference VM runs all of them: dump
+prints it, and logits, run and chat with --device ref decode with it. The kernel has no form yet for what GPUs push to
+each other, and the launcher starts one kernel, so no build is made. Compile for one GPU, with
+{"tiling":{"gemv":{"parts":N}}} for the same logits.`)
 	codeSpace = diag.New("AMK5105", "there is not enough space on the disk", `
 The packed weights need about as many bytes as the model has in its dtype, and the file system that the build is
 written to has less to give. Nothing was packed, and an earlier build stays as it was. Name a directory on another

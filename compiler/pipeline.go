@@ -17,6 +17,7 @@ import (
 var Passes = []passes.Pass{
 	passes.Import,
 	passes.Quantise,
+	passes.Shard,
 	passes.Lower,
 	passes.Fuse,
 	passes.Tile,
@@ -49,6 +50,8 @@ type Options struct {
 	// Calibration is a text to round quantised matrices for: see Scheduled.Calibrate. nil: rounding depends only on the
 	// weights.
 	Calibration *CalibrationText
+
+	Ranks int // GPUs that share the model; one if nothing is said
 
 	Pass ir.Pass // what a pass takes; one token if nothing is said
 	// Passes asks for a program for each of these passes besides that of one token. All programs of a build have the
@@ -161,7 +164,7 @@ func CheckModel(opts Options) error {
 
 func newState(opts Options) *passes.State {
 	return &passes.State{Target: opts.Target, Config: opts.Config, Formats: opts.Formats, Cache: opts.Cache,
-		Pass: opts.Pass, Most: opts.Pass.Most(opts.Passes...),
+		Pass: opts.Pass, Ranks: opts.Ranks, Most: opts.Pass.Most(opts.Passes...),
 		Source: importers.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
 			MaxSeq: opts.MaxSeq, Tensors: opts.tensors}}
 }

@@ -32,7 +32,7 @@ func TestPassOrder(t *testing.T) {
 		require.Subset(t, done, s.After, "step %s", s.Name)
 		done = append(done, s.Name)
 	}
-	require.Equal(t, []string{"import", "quantise", "lower", "fuse", "tile", "assign", "replicate",
+	require.Equal(t, []string{"import", "quantise", "shard", "lower", "fuse", "tile", "assign", "replicate",
 		"split_k", "barrier", "loop", "pagecolor", "exchange", "validate", "emit", "readback"},
 		done)
 }

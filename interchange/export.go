@@ -33,6 +33,9 @@ func ToAMK(p *ir.Program, pos int, theta float64) (*Program, diag.List) {
 		return nil, diag.List{diag.Errorf(codeExport, "program", "takes %d rows of %d sequences in a pass; one row "+
 			"of one is accepted", p.Pass.NumRows(), p.Pass.NumSequences())}
 	}
+	if n := p.NumRanks(); n > 1 {
+		return nil, diag.List{diag.Errorf(codeExport, "program", "is for %d ranks; one is accepted", n)}
+	}
 	flat := *p // its variants and buffers become others
 	flat.Variants = slices.Clone(p.Variants)
 	if err := ir.Expand(&flat); err != nil {

@@ -21,6 +21,7 @@ func Check(p *Program) diag.List {
 	c.names()
 	c.model()
 	c.pass()
+	c.ranks()
 	c.config()
 	for i := range p.Pages {
 		c.page(&p.Pages[i])

@@ -107,7 +107,7 @@ func (c *checker) kinds(l *Loop) {
 
 // unrolled checks that all names resolve and that tasks have one name each.
 func (c *checker) unrolled(v *Variant) {
-	u := newUnroller(c.p, v)
+	u := newUnroller(c.p, v, c.p.NumRanks())
 	u.namesOnly = true
 	flat, diags := u.run()
 	for _, d := range diags {

@@ -82,9 +82,10 @@ const (
 	GlobalScratch              // activations that several SMs exchange
 	SMEM                       // sharded over SMs: every element has one owner SM
 	Register                   // lowering hint of the AMK profile
+	PeerScratch                // what ranks exchange: a store goes to the memory of each, a load comes from its own
 )
 
-var spaceNames = [...]string{"HBM", "GLOBAL_SCRATCH", "SMEM", "REGISTER"}
+var spaceNames = [...]string{"HBM", "GLOBAL_SCRATCH", "SMEM", "REGISTER", "PEER_SCRATCH"}
 
 func (s Space) String() string { return enumName(spaceNames[:], int(s)) }
 
@@ -150,8 +151,10 @@ func (t *DType) UnmarshalText(name []byte) (err error) {
 	return err
 }
 
-func (s *Space) UnmarshalText(name []byte) (err error) {
-	*s, err = ParseSpace(string(name))
+// UnmarshalText reads a space of the AMK profile, which has no ranks.
+func (s *Space) UnmarshalText(name []byte) error {
+	i, err := enumCode(spaceNames[:PeerScratch], string(name), "space")
+	*s = Space(i)
 	return err
 }
 

@@ -3,10 +3,10 @@ package ir
 import "strconv"
 
 // Expr is an integer expression over the symbols of its context: `pos` (the position being decoded) and, inside a
-// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers) and `sm` (the SM that runs it). In a pass
-// of several tokens, `pos` is the position of the first row of sequence 0 and `pos[e]` that of sequence e; `t`, in
-// parameters with a value per row, is the number of the row. Operations are +, -, multiplication, floor division and
-// modulus by positive constants, min and max. The zero Expr is the constant 0.
+// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers), `sm` (the SM that runs it, of its rank)
+// and `rank` (its rank). In a pass of several tokens, `pos` is the position of the first row of sequence 0 and `pos[e]`
+// that of sequence e; `t`, in parameters with a value per row, is the number of the row. Operations are +, -,
+// multiplication, floor division and modulus by positive constants, min and max. The zero Expr is the constant 0.
 type Expr struct {
 	op   exprOp
 	k    int // constant operand, or symbol index
@@ -32,14 +32,15 @@ const (
 type Sym int
 
 const (
-	Pos   Sym = iota // the position being decoded, counted from 0
-	SpanA            // first element of the task's span
-	SpanB            // one past the last element of the task's span
-	OnSM             // the task's SM
-	Row              // the row of an op's operands that a parameter is for
+	Pos    Sym = iota // the position being decoded, counted from 0
+	SpanA             // first element of the task's span
+	SpanB             // one past the last element of the task's span
+	OnSM              // the task's SM
+	Row               // the row of an op's operands that a parameter is for
+	OnRank            // the task's rank
 )
 
-var symNames = [...]string{"pos", "a", "b", "sm", "t"}
+var symNames = [...]string{"pos", "a", "b", "sm", "t", "rank"}
 
 // Int returns the constant n.
 func Int(n int) Expr { return Expr{k: n} }
@@ -128,7 +129,7 @@ func fold2(op exprOp, e, f Expr) Expr {
 }
 
 // Env gives the symbols their values, indexed by Sym.
-type Env [5]int
+type Env [6]int
 
 // Eval returns the value of e if every sequence has the position of the environment. Arithmetic saturates instead of
 // overflowing.

@@ -12,8 +12,8 @@ const (
 	maxExprOps   = 32
 )
 
-// ParseExpr reads the form that Expr.String prints: integers, pos, pos[e], a, b, sm, t, + - * / %, min(,), max(,) and
-// brackets. The right side of *, / and % must be an integer constant, positive for / and %.
+// ParseExpr reads the form that Expr.String prints: integers, pos, pos[e], a, b, sm, t, rank, + - * / %, min(,),
+// max(,) and brackets. The right side of *, / and % must be an integer constant, positive for / and %.
 func ParseExpr(s string) (Expr, error) {
 	p := exprParser{s: s}
 	e, err := p.sum(0)
@@ -152,7 +152,8 @@ func (p *exprParser) atom(depth int) (Expr, *syntaxError) {
 		}
 	}
 	if word != "min" && word != "max" {
-		return Expr{}, &syntaxError{start, fmt.Sprintf("unexpected %s, want a number, pos, a, b, sm, t, min or max",
+		return Expr{}, &syntaxError{start, fmt.Sprintf("unexpected %s, want a number, pos, a, b, sm, t, rank, min or "+
+			"max",
 			clip(p.s[start:]))}
 	}
 	return p.choice(word, depth)

@@ -102,7 +102,7 @@ func TestExprErrors(t *testing.T) {
 		"":                               `at offset 0: unexpected "", want a number`,
 		"1+":                             `at offset 2: unexpected ""`,
 		"a b":                            `at offset 1: unexpected " b"`,
-		"x":                              `unexpected "x", want a number, pos, a, b, sm, t, min or max`,
+		"x":                              `unexpected "x", want a number, pos, a, b, sm, t, rank, min or max`,
 		"pos[":                           `unexpected ""`,
 		"pos[1":                          `want ']', found ""`,
 		"pos[pos]":                       `at offset 3: the number of a sequence depends on a position`,

@@ -6,7 +6,8 @@ type Flat struct {
 	Name     string // of the variant
 	Lo, Hi   int    // positions it is for, both ends included; with several sequences, of each
 	Pass     Pass
-	SMs      int     // queues; tasks have SM in [0, SMs), or -1 when they have none
+	Ranks    int     // that the queues are of, as many of each; 0 means 1
+	SMs      int     // queues, rank by rank; tasks have SM in [0, SMs), or -1 when they have none
 	Target   *Target // nil: any
 	Buffers  []Buffer
 	Pages    []Page

@@ -52,6 +52,8 @@ func (r *jsonReader) program() *Program {
 		case "pass":
 			r.object(key, nil, func(key string) bool { return r.field(passFields(&p.Pass), key) })
 			p.Pass = PassOf(p.Pass.Sequences, p.Pass.Rows)
+		case "ranks":
+			p.Ranks = ranksOf(r.int(key))
 		case "config":
 			p.Config = r.config()
 		case "pages":

@@ -42,6 +42,11 @@ func (p *Program) MarshalJSON() ([]byte, error) {
 		j.keyInt("rows", pass.Rows)
 		j.put("},")
 	}
+	if n := p.NumRanks(); n > 1 {
+		j.line(1, `"ranks": `)
+		j.int(n)
+		j.put(",")
+	}
 	j.line(1, `"config": `)
 	j.b = p.Config.append(j.b)
 	j.put(",")

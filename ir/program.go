@@ -17,6 +17,7 @@ type Program struct {
 	Model    Model
 	Target   *Target // nil: any
 	Pass     Pass
+	Ranks    int // GPUs that run the program together, each on data of its own; 0 means 1
 	Config   ScheduleConfig
 	Buffers  []Buffer
 	Groups   []Group

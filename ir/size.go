@@ -53,10 +53,17 @@ func (p *Program) Tasks() int {
 	return z.tasks
 }
 
-// tooLarge returns a diagnostic if the program exceeds a budget, or nil.
-func (p *Program) tooLarge() *diag.Diagnostic {
-	_, over := p.size()
-	return over
+// tooLarge returns a diagnostic if the program exceeds a budget on a number of ranks; nil if not.
+func (p *Program) tooLarge(ranks int) *diag.Diagnostic {
+	z, over := p.size()
+	if over != nil || ranks == 1 {
+		return over
+	}
+	z = size{satMul(z.tasks, ranks), satMul(z.views, ranks), satMul(z.members, ranks)}
+	if what := z.over(); what != "" {
+		return diag.Errorf(CodeSize, "ranks", "on %d ranks the program has %s", ranks, what)
+	}
+	return nil
 }
 
 // size counts what unrolling makes, up to the first budget that is spent.

@@ -39,7 +39,7 @@ type textParser struct {
 }
 
 // onceOnly holds the lines that may appear once.
-type onceOnly struct{ model, layers, target, pass, config bool }
+type onceOnly struct{ model, layers, target, pass, ranks, config bool }
 
 func (t *textParser) errorf(code *diag.Code, col int, format string, args ...any) {
 	t.diags.Add(diag.Errorf(code, fmt.Sprintf("%s:%d:%d", t.file, t.lineN, col), format, args...))
@@ -165,6 +165,9 @@ func (t *textParser) entity(c *cursor) {
 		t.only(c, &t.once.pass, "pass")
 		c.keyed(passFields(&t.p.Pass), nil)
 		t.p.Pass = PassOf(t.p.Pass.Sequences, t.p.Pass.Rows)
+	case c.word("ranks"):
+		t.only(c, &t.once.ranks, "ranks")
+		t.p.Ranks = ranksOf(c.int("the number of ranks"))
 	case c.word("config"):
 		t.only(c, &t.once.config, "config")
 		t.config(c)
@@ -188,8 +191,8 @@ func (t *textParser) entity(c *cursor) {
 		}
 		t.loop = nil
 	default:
-		c.fail(c.i, "unexpected %s, want model, facts, layers, target, pass, config, page, buffer, group, variant, "+
-			"counter, stage, loop or end", c.found())
+		c.fail(c.i, "unexpected %s, want model, facts, layers, target, pass, ranks, config, page, buffer, group, "+
+			"variant, counter, stage, loop or end", c.found())
 	}
 }
 

@@ -19,6 +19,11 @@ func Print(p *Program) []byte {
 		t.put("pass")
 		t.keyed(passFields(&pass))
 	}
+	if n := p.NumRanks(); n > 1 {
+		t.put("ranks ")
+		t.int(n)
+		t.line()
+	}
 	t.b = append(p.Config.append(append(t.b, "config "...)), '\n')
 	for i := range p.Pages {
 		t.page(&p.Pages[i])

@@ -9,17 +9,19 @@ import (
 
 // Unroll turns variant v of the program into its flat form. The flat form is returned only if there is no error. Tasks
 // share what is equal in them: callers read it and change nothing.
-func Unroll(p *Program, v *Variant) (*Flat, diag.List) {
-	return newUnroller(p, v).run()
-}
+func Unroll(p *Program, v *Variant) (*Flat, diag.List) { return UnrollRanks(p, v, p.NumRanks()) }
+
+// UnrollRanks returns the flat form with the tasks of the first n ranks alone. With one rank, buffers and counters have
+// the numbers of their members in the directories of the program; with more, those of the first rank have.
+func UnrollRanks(p *Program, v *Variant, n int) (*Flat, diag.List) { return newUnroller(p, v, n).run() }
 
 func (u *unroller) run() (*Flat, diag.List) {
 	p, v := u.program, u.variant
-	if d := p.tooLarge(); d != nil {
+	if d := p.tooLarge(u.ranks); d != nil {
 		return nil, append(u.diags, d)
 	}
 	u.declare()
-	u.flat.Tasks = make([]Task, 0, min(v.numTasks(), MaxTasks)) // an insane distribution has none
+	u.flat.Tasks = make([]Task, 0, min(satMul(u.ranks, v.numTasks()), MaxTasks)) // an insane distribution has none
 	for _, n := range v.Body {
 		switch n := n.(type) {
 		case *Stage:
@@ -57,8 +59,8 @@ func (v *Variant) numTasks() int {
 	return max(0, n)
 }
 
-func newUnroller(p *Program, v *Variant) *unroller {
-	u := &unroller{program: p, variant: v,
+func newUnroller(p *Program, v *Variant, ranks int) *unroller {
+	u := &unroller{program: p, variant: v, ranks: ranks,
 		flat:    &Flat{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Pass: p.Pass, Target: p.Target},
 		buffers: bufferDirectory(p), counters: counterDirectory(v)}
 	if p.Target != nil {
@@ -67,7 +69,15 @@ func newUnroller(p *Program, v *Variant) *unroller {
 			u.fail(CodeSize, "target "+p.Target.Name, "has %d SMs, want 1 to %d", u.flat.SMs, MaxTargetSMs)
 		}
 	}
-	u.flat.Pages = p.Pages
+	u.flat.Pages = slices.Clip(p.Pages)
+	if ranks > 1 {
+		u.flat.Ranks = ranks
+		if p.Target == nil {
+			u.fail(CodeSize, "ranks", "%d, and no target says how many SMs each has, want a target", ranks)
+		}
+	}
+	u.perRank = u.flat.SMs
+	u.flat.SMs *= ranks
 	return u
 }
 
@@ -77,7 +87,10 @@ const maxUnrollErrors = 50
 type unroller struct {
 	program   *Program
 	variant   *Variant
-	namesOnly bool // leave out what tasks do: Check asks for names alone
+	ranks     int
+	perRank   int           // SMs of each, if there are several ranks
+	ofRank    []rankMembers // rank by rank
+	namesOnly bool          // leave out what tasks do: Check asks for names alone
 	flat      *Flat
 	buffers   *Directory
 	counters  *Directory
@@ -88,8 +101,9 @@ type unroller struct {
 func (u *unroller) stop() bool { return len(u.diags) >= maxUnrollErrors }
 
 // A binding holds a stage's ops bound to each of its spans. In every iteration of a loop the k-th span is the same and
-// only its SM differs, so that the ops are bound once unless one mentions it.
-type binding struct{ ops [][]Op }
+// only its SM differs, so that the ops are bound once unless one mentions it; and once for all ranks, unless one
+// mentions the rank.
+type binding struct{ ofRank [][][]Op }
 
 func (u *unroller) fail(code *diag.Code, pos, format string, args ...any) {
 	if len(u.diags) < maxUnrollErrors {
@@ -117,6 +131,7 @@ func (u *unroller) declare() {
 			u.flat.Counters = append(u.flat.Counters, c.member(m.Name))
 		})
 	}
+	u.declareRanks()
 }
 
 // member returns the k-th member of a family, of that name, as a buffer of its own.
@@ -168,44 +183,77 @@ func (u *unroller) stage(s *Stage, i int, bound *binding) {
 	if u.namesOnly {
 		ops = nil
 	} else {
-		bind(s, spans, bound)
+		bind(s, spans, bound, u.ranks)
 	}
-	u.tasks(name, s, spans, bound, proto, ops)
+	if u.stop() || len(u.diags) > 0 && u.ranks > 1 { // the numbers of what is not there are no rank's
+		return
+	}
+	for r := range u.ranks {
+		u.tasks(name, s, spans, bound, proto, ops, r)
+	}
 }
 
-// tasks appends a task for each span: the prototype with its name, its SM and its ops.
-func (u *unroller) tasks(name string, s *Stage, spans []TaskSpan, bound *binding, proto Task, ops []FlatOp) {
+// tasks appends a task of a rank for each span: the prototype with its name, its SM and its ops.
+func (u *unroller) tasks(name string, s *Stage, spans []TaskSpan, bound *binding, proto Task, ops []FlatOp, rank int) {
 	names := taskNames(name, s.Dist.Kind, spans)
+	if rank > 0 {
+		proto, ops = u.taskOf(rank, proto), slices.Clone(ops)
+		for k := range ops {
+			ops[k].OutBuf, ops[k].InBuf = u.buffersOf(rank, ops[k].OutBuf), u.buffersOf(rank, ops[k].InBuf)
+		}
+	}
 	all := make([]FlatOp, len(spans)*len(ops))
 	for n, t := range spans {
 		task := proto
-		task.Name, task.SM = names[n], t.SM
+		task.Name, task.SM = onRank(names[n], rank), t.SM
+		if t.SM >= 0 {
+			task.SM += rank * u.perRank
+		}
 		task.Ops, all = all[:len(ops):len(ops)], all[len(ops):]
 		for k := range ops {
-			task.Ops[k] = FlatOp{Op: bound.ops[n][k], OutBuf: ops[k].OutBuf, InBuf: ops[k].InBuf}
+			task.Ops[k] = FlatOp{Op: bound.ofRank[rank][n][k], OutBuf: ops[k].OutBuf, InBuf: ops[k].InBuf}
 		}
-		u.flat.SMs = max(u.flat.SMs, t.SM+1)
+		u.flat.SMs = max(u.flat.SMs, task.SM+1)
 		u.flat.Tasks = append(u.flat.Tasks, task)
 	}
 }
 
 // bind binds the ops of a stage to its spans, unless an earlier iteration has.
-func bind(s *Stage, spans []TaskSpan, bound *binding) {
-	onSM := slices.ContainsFunc(s.Ops, func(o Op) bool { return o.uses(OnSM) })
-	if bound.ops != nil && !onSM {
+func bind(s *Stage, spans []TaskSpan, bound *binding, ranks int) {
+	mentions := func(symbol Sym) bool {
+		return slices.ContainsFunc(s.Ops, func(o Op) bool { return o.uses(symbol) })
+	}
+	if bound.ofRank != nil && !mentions(OnSM) {
 		return
 	}
-	bound.ops = make([][]Op, len(spans))
-	all := make([]Op, len(spans)*len(s.Ops))
-	for n := range spans {
-		bound.ops[n], all = all[:len(s.Ops):len(s.Ops)], all[len(s.Ops):]
-	}
-	for k := range s.Ops {
-		b := newBinder(&s.Ops[k], len(spans))
-		for n, t := range spans {
-			bound.ops[n][k] = b.bind(t)
+	bound.ofRank = make([][][]Op, ranks)
+	own := mentions(OnRank)
+	for r := range ranks {
+		switch {
+		case own:
+			bound.ofRank[r] = bindSpans(opsOnRank(s.Ops, r), spans)
+		case r == 0:
+			bound.ofRank[r] = bindSpans(s.Ops, spans)
+		default:
+			bound.ofRank[r] = bound.ofRank[0]
 		}
 	}
+}
+
+// bindSpans returns the ops bound to each span.
+func bindSpans(ops []Op, spans []TaskSpan) [][]Op {
+	bound := make([][]Op, len(spans))
+	all := make([]Op, len(spans)*len(ops))
+	for n := range spans {
+		bound[n], all = all[:len(ops):len(ops)], all[len(ops):]
+	}
+	for k := range ops {
+		b := newBinder(&ops[k], len(spans))
+		for n, t := range spans {
+			bound[n][k] = b.bind(t)
+		}
+	}
+	return bound
 }
 
 // uses reports whether a view or a parameter of the op mentions s.

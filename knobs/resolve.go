@@ -29,6 +29,7 @@ type Build struct {
 	Format  format.Format // of most of the layers' weights; nil: one that the kernel does not stream
 	Most    ir.Pass       // what passes of the build take at most
 	Windows bool          // some layers see fewer positions than there are
+	Ranks   int           // GPUs that share the model, whose sizes are those of a share; 0 means one
 }
 
 // A setting is a knob, or its value for a stage.

@@ -209,6 +209,7 @@ var table = [...]Row{
 	Parts: {
 		Group: "gemv", Name: "parts",
 		Legal: Legal{OneOf: []int{1, 2, 4, 8}}, Default: 1,
+		Rule: func(c *Case, _ string) int { return max(1, c.Ranks) }, RuleDoc: "1; with --gpus N, N",
 		Steps: []int{1}, Plain: 1, // more are slower
 		Order: true, Rare: true, Check: checkParts,
 		Doc: "equal parts of the columns of o and down, each of which is summed up on its own before sums are added " +

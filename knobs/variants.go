@@ -84,7 +84,12 @@ func checkMiddle(c *Case) *diag.Diagnostic {
 
 // checkParts refuses parts that are not equal.
 func checkParts(c *Case) *diag.Diagnostic {
-	n := c.Of(Parts)
+	n, ranks := c.Of(Parts), max(1, c.Ranks)
+	if n < ranks {
+		return diag.Errorf(codeRange, where(c.rows[Parts].Path("")), "%d; each of %d GPUs has an equal share of the "+
+			"columns: want %[2]d parts or more", n, ranks)
+	}
+	n /= ranks
 	for _, f := range c.Model.Facts() {
 		if f.QueryRows()%n != 0 || f.Intermediate%n != 0 {
 			return diag.Errorf(codeRange, where(c.rows[Parts].Path("")), "%d; o has %d columns and down %d, which are "+

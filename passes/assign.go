@@ -134,7 +134,7 @@ func runAssign(s *State) error {
 				ir.MaxTasks, p.Target.SMs, p.Model.Layers)
 		}
 		rotate(p, v)
-		if err := setThresholds(v); err != nil {
+		if err := setThresholds(p, v); err != nil {
 			return err
 		}
 	}
@@ -264,8 +264,8 @@ func place(p *ir.Program) {
 		case kept[b.Name]:
 			b.Space = ir.SMEM
 		case best[b.Name]:
-			b.Shape, b.Layout = tokensOf(p.Pass).shape(p.Target.SMs), ir.Layout{Kind: ir.Word64}
-		case partial[b.Name]:
+			b.Shape, b.Layout = tokensOf(p.Pass).shape(p.NumRanks()*p.Target.SMs), ir.Layout{Kind: ir.Word64}
+		case partial[b.Name], b.Space == ir.PeerScratch: // who owns a row reads what ranks push
 			b.Layout = ir.Layout{Kind: ir.Word64}
 		case b.DType.Bits() == 32:
 			b.Layout = ir.Layout{Kind: ir.Word64, Copies: copies}

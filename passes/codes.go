@@ -40,6 +40,13 @@ not (AMK4002).`)
 The SM that owns rows of o owns the same rows of down and of embed: the residual of those rows stays in its shared
 memory for the whole step. All three must have the same rotation.`)
 
+	codeShares = diag.New("AMK2012", "a model that the GPUs cannot share", `
+With --gpus N, each of N GPUs has an equal share of a model: of its heads, of the width of its MLP and of its
+vocabulary. N is 2, 4 or 8 and divides each of them. Of kv heads, where there are fewer than GPUs, several have the
+same one. Shared are models whose layers are attention and an MLP, without biases after them, norms after them or norms
+of all heads at once, and without experts; with weights as the checkpoint has them, or quantised by --weights in groups
+that no share of the columns cuts. A pass takes one token.`)
+
 	codeTarget = diag.New("AMK2010", "no target", `
 Tasks are assigned to the SMs of a target. Give --target NAME, or --target sm_NN with --num-sms.`)
 

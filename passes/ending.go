@@ -59,7 +59,7 @@ func (l *lowerer) ending(role, wait, signal string, op ir.Op) {
 // takes part.
 func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 	of, sms := tokensOf(p.Pass), p.Target.SMs
-	everySM := upTo(sms)
+	everySM := upTo(p.NumRanks() * sms)
 	var out []*ir.Stage
 	var emitted []ir.Operand
 	for _, st := range stages {
@@ -73,6 +73,9 @@ func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 			if findsBest(st) {
 				st.Dist.Empty = true
 				best := ir.Index(onSM)
+				if p.NumRanks() > 1 {
+					best = ir.Index(rank.Mul(sms).Add(onSM))
+				}
 				last.Out = []ir.Operand{of.view(last.Out[0].Buf, best), of.view(last.Out[1].Buf, best)}
 			}
 			continue

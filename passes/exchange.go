@@ -30,7 +30,7 @@ func runExchange(s *State) error {
 		rewrite.EachStage(v, func(st *ir.Stage, _ *ir.Loop) { best[st.Signal] = best[st.Signal] || findsBest(st) })
 		for k := range v.Counters {
 			c := &v.Counters[k]
-			c.How, c.Scope = ir.ByCounter, ir.ScopeGPU
+			c.How = ir.ByCounter
 			if (allowed || best[c.Name]) && flaggable[k] && !plain[k] {
 				c.How = ir.Flagged
 			}
@@ -43,7 +43,7 @@ func runExchange(s *State) error {
 // is not a word, and whether it has waiters and its producers write words at all. It looks at the unrolled form, in
 // which a buffer has one name, and takes the members of a family together.
 func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, flaggable []bool, err error) {
-	flat, diags := ir.Unroll(p, eachStageOnce(v))
+	flat, diags := ir.UnrollRanks(p, eachStageOnce(v), 1)
 	if err := diags.Err(); err != nil {
 		return nil, nil, err
 	}

@@ -43,7 +43,7 @@ func runFuse(s *State) error {
 		return err
 	}
 	declareCounters(v, f.buffers)
-	if err := setThresholds(v); err != nil {
+	if err := setThresholds(p, v); err != nil {
 		return err
 	}
 	for _, n := range v.Body {

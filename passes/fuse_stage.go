@@ -30,8 +30,11 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	total := f.buffers.Find(matrix, f.index).Shape[0]
-	product.In[1] = view(matrix, task, product.In[1].Dims[1])
+	total := 0
+	for _, l := range p.linears {
+		total += l.Dist.Extent
+	}
+	product.In[1] = view(matrix, product.In[1].Dims...)
 	bias, err := f.bias(name+".bias", interleaved, p.linears)
 	if err != nil {
 		return nil, err
@@ -42,10 +45,14 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 			In: []ir.Operand{rows, view(bias, task)}}}, temp("%z")
 	}
 	st := &ir.Stage{Name: name, Role: role, Layer: lead.Layer, Dist: ofRows(total)}
-	handsRows := p.last == nil && (len(p.linears) > 1 || len(finish) == 0)
-	if handsRows {
+	pushes := f.buffers.Find(result(lead), f.index).Space == ir.PeerScratch
+	handsRows := !pushes && p.last == nil && (len(p.linears) > 1 || len(finish) == 0)
+	switch {
+	case pushes:
+		st.Signal = lead.Signal
+	case handsRows:
 		st.Signal = f.vector(name, total, p)
-	} else {
+	default:
 		st.Signal = finish[len(finish)-1].Signal
 	}
 	ops = append(append(ops, product), add...)
@@ -64,8 +71,11 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 		}
 		ops = append(ops, op)
 	}
-	if handsRows {
-		ops[len(ops)-1].Out = []ir.Operand{f.tokens.view(st.Signal, task)}
+	switch last := &ops[len(ops)-1]; {
+	case pushes:
+		last.Out = lead.Ops[len(lead.Ops)-1].Out
+	case handsRows:
+		last.Out = []ir.Operand{f.tokens.view(st.Signal, task)}
 	}
 	st.Ops = ops
 	f.wait(st, f.outside(g))

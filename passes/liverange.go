@@ -8,12 +8,13 @@ import (
 	"amkc/passes/rewrite"
 )
 
-// unrolledWords returns the variants of a program, unrolled, with no other operands than words.
+// unrolledWords returns the variants of a program, unrolled, with no other operands than words. Of several ranks there
+// are two: what holds between these holds between any, since all run the same text and push to all.
 func unrolledWords(p *ir.Program) ([]*ir.Flat, error) {
 	var flats []*ir.Flat
 	handed := wordsAlone(p)
 	for i := range handed.Variants {
-		flat, diags := ir.Unroll(handed, &handed.Variants[i])
+		flat, diags := ir.UnrollRanks(handed, &handed.Variants[i], min(2, p.NumRanks()))
 		if err := diags.Err(); err != nil {
 			return nil, err
 		}

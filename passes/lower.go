@@ -23,13 +23,13 @@ import (
 var Lower = Pass{
 	Name:  "lower",
 	Doc:   "turn operators into whole-op stages, with a buffer and a counter for every value",
-	After: []string{"import", "quantise"},
+	After: []string{"import", "quantise", "shard"},
 	Run:   runLower,
 }
 
 func runLower(s *State) error {
 	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target, knobs.Build{Kept: keptBy(s.Graph),
-		Format: mostStreamed(s.Graph), Most: s.Most, Windows: hasWindows(s.Graph)})
+		Format: mostStreamed(s.Graph), Most: s.Most, Windows: hasWindows(s.Graph), Ranks: s.Ranks})
 	var bad *diag.Diagnostic
 	config.SMAssignment, bad = assignmentOf(config.SMAssignment, s.Target)
 	diags.Add(bad)
@@ -40,13 +40,13 @@ func runLower(s *State) error {
 		return diag.Errorf(ir.CodeVariants, "pass lower", "a pass takes %d rows of a sequence, which has %d "+
 			"positions; want at most as many", rows, s.Graph.Model.MaxSeq)
 	}
-	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Pass: s.Pass, Config: config}
+	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Pass: s.Pass, Ranks: s.Ranks, Config: config}
 	l := &lowerer{g: s.Graph, m: &p.Model, buffers: rewrite.NewBuffers(p), tokens: tokensOf(p.Pass),
-		config: &p.Config, most: s.Most.NumRows(), facts: p.Model.Of(0)}
+		config: &p.Config, most: s.Most.NumRows(), facts: p.Model.Of(0), ranks: p.NumRanks()}
 	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken
 	l.buffer(embeddings, ir.Input, ir.F32, ir.HBM, l.tokens.shape(p.Model.Hidden)...).Role = ir.RoleEmbeddings
 	l.buffer(hidden, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Hidden)...).Role = ir.RoleHidden
-	l.buffer(logits, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Vocab)...).Role = ir.RoleLogits
+	l.buffer(logits, ir.Output, ir.F32, ir.HBM, l.tokens.shape(l.vocab())...).Role = ir.RoleLogits
 	l.buffer(next, ir.Output, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleNext
 	for kind := range l.g.Kinds {
 		l.frequencies(kind)
@@ -60,9 +60,12 @@ func runLower(s *State) error {
 	for k := range v.Counters {
 		if c := &v.Counters[k]; c.Name == stepCounter {
 			c.Role = ir.RoleStep
+			if p.NumRanks() > 1 { // a step ends on all of them
+				c.Scope = ir.ScopeSystem
+			}
 		}
 	}
-	if err := setThresholds(&v); err != nil {
+	if err := setThresholds(p, &v); err != nil {
 		return err
 	}
 	p.Variants = []ir.Variant{v}
@@ -99,6 +102,7 @@ type lowerer struct {
 	buffers rewrite.Buffers
 	tokens  tokens
 	config  *ir.ScheduleConfig
+	ranks   int      // that share the model
 	most    int      // rows of a sequence that a pass of the build has at most
 	tables  []string // the keys of the frequencies that have a buffer
 	differs error    // a buffer that two layers would have in two shapes
@@ -119,6 +123,7 @@ type lowerer struct {
 	// nodes whose value attention reads, and so another SM than has computed it
 	exchanged map[string]bool
 	summed    map[string]bool // nodes whose value is added to the residual by those who have computed it
+	pushed    map[string]bool // nodes whose value is the sum of what all ranks push
 	read      map[string]bool // nodes whose value is read otherwise than by a sum that goes on from it
 	chosen    string          // the node whose largest value is the next token
 }
@@ -223,7 +228,7 @@ func (l *lowerer) body(nodes []ir.GraphNode, layer ir.Layer, from string) error 
 	l.nodes, l.layer, l.stages = nodes, layer, nil
 	l.value, l.sum = map[string]string{ir.Stream: from}, ir.Stream
 	l.rotated, l.exchanged, l.summed, l.chosen = map[string]bool{}, map[string]bool{}, map[string]bool{}, ""
-	l.read = map[string]bool{}
+	l.read, l.pushed = map[string]bool{}, map[string]bool{}
 	for _, n := range slices.Backward(nodes) {
 		l.readers(&n)
 	}
@@ -313,10 +318,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	case "add":
 		return l.add(n)
 	case "argmax":
-		l.stage(n, next, whole(1), ir.Op{Code: ir.SAMPLE,
-			Out:    []ir.Operand{view(next, upTo(l.tokens.NumTokens()))},
-			In:     []ir.Operand{l.tokens.view(in(0), upTo(l.m.Vocab)), l.settings()},
-			Params: []ir.Param{ir.IntParam("pos", l.tokens.position())}})
+		l.choose(n, in(0))
 	default:
 		return l.finisher(n)
 	}
@@ -414,8 +416,14 @@ func (l *lowerer) add(n *ir.GraphNode) error {
 	if l.buffers.Find(out, 0) != nil {
 		sums = append(sums, l.tokens.view(out, task))
 	}
+	branch := l.tokens.view(l.value[n.Inputs[1]], task)
+	var ops []ir.Op
+	if l.pushed[n.Inputs[1]] {
+		op := l.sumOfRanks(branch.Buf)
+		ops, branch = append(ops, op), op.Out[0]
+	}
 	l.sum, l.value[n.Name] = n.Name, out
-	l.stage(n, out, whole(n.Shape[0]), ir.Op{Code: ir.ADD, Out: sums,
-		In: []ir.Operand{l.tokens.view(residual, task), l.tokens.view(l.value[n.Inputs[1]], task)}})
+	l.stage(n, out, whole(n.Shape[0]), append(ops, ir.Op{Code: ir.ADD, Out: sums,
+		In: []ir.Operand{l.tokens.view(residual, task), branch}})...)
 	return nil
 }

@@ -38,7 +38,7 @@ func (l *lowerer) norm(n *ir.GraphNode, code ir.Opcode, in string) {
 }
 
 func (l *lowerer) linear(n *ir.GraphNode, in string) {
-	rows, cols := n.Weights[0].Shape[0], n.Weights[0].Shape[1]
+	rows, cols := n.Shape[0], n.Weights[0].Shape[1]
 	order := l.order(n)
 	dtype := ir.F32
 	if l.exchanged[n.Name] {
@@ -49,15 +49,21 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	if b := l.buffers.Find(out, 0); b != nil && b.DType != dtype { // layers of another kind rotate it before
 		out += ".exchanged"
 	}
-	if n.Name == l.chosen {
+	result := l.tokens.view(out, task)
+	switch {
+	case n.Name == l.chosen:
 		out = logits
-	} else {
+		result = l.tokens.view(out, task)
+	case l.pushes(n):
+		result = l.push(n, rows)
+		out = result.Buf
+	default:
 		l.scratch(out, dtype, rows)
 	}
 	l.value[n.Name] = out
-	product := ir.Op{Code: l.tokens.product(), Out: []ir.Operand{l.tokens.view(out, task)},
-		In: []ir.Operand{l.tokens.view(in, upTo(cols)), view(w, task, upTo(cols))}}
-	if parts := knobs.Parts.Of(l.config); parts > 1 && l.shared(n.Inputs[0]) {
+	product := ir.Op{Code: l.tokens.product(), Out: []ir.Operand{result},
+		In: []ir.Operand{l.tokens.view(in, upTo(cols)), view(w, l.rowsOf(n), upTo(cols))}}
+	if parts := knobs.Parts.Of(l.config) / l.ranks; parts > 1 && l.shared(n.Inputs[0]) {
 		product.Params = []ir.Param{ir.IntParam("parts", ir.Int(parts))}
 	}
 	if len(n.Weights) == 1 {

@@ -157,7 +157,8 @@ func exchangeFamilies(p *ir.Program) []exchangeFamily {
 }
 
 func isExchange(b *ir.Buffer) bool {
-	return b.Kind == ir.Activation && b.Space == ir.GlobalScratch && b.Layout.Words()
+	return b.Kind == ir.Activation && (b.Space == ir.GlobalScratch || b.Space == ir.PeerScratch) &&
+		b.Layout.Words()
 }
 
 // A slot is what goes onto one page as a whole: all members of a family, or every other one.

@@ -26,6 +26,7 @@ type State struct {
 	Target  *ir.Target
 	Config  ir.ScheduleConfig // as the user gave it; Program.Config states every knob
 	Pass    ir.Pass           // what a pass of the program takes
+	Ranks   int               // GPUs that share the model; 0 means one
 	Most    ir.Pass           // what passes of the build take at most, by which some knobs have their defaults
 
 	Graph    *ir.Graph

@@ -49,12 +49,16 @@ func eachBody(v *ir.Variant, f func(stages []*ir.Stage, loop *ir.Loop) ([]*ir.St
 	return nil
 }
 
-// setThresholds makes every wait of a variant one for all producers of its counter. Those of a counter of a family are
-// as many in every iteration.
-func setThresholds(v *ir.Variant) error {
-	producers := map[string]int{}
+// setThresholds makes every wait of a variant one for all producers of its counter, on all ranks where it is one for
+// all. Those of a counter of a family are as many in every iteration.
+func setThresholds(p *ir.Program, v *ir.Variant) error {
+	producers, counters := map[string]int{}, ir.CounterDirectory(v)
 	rewrite.EachStage(v, func(s *ir.Stage, loop *ir.Loop) {
 		tasks := len(s.Dist.Tasks(0)) // NumTasks counts empty spans too
+		m, ok := counters.Find(s.Signal, ir.FirstIndex(s, loop))
+		if ok && v.Counters[m.Declared].Scope == ir.ScopeSystem {
+			tasks *= p.NumRanks()
+		}
 		for _, i := range rewrite.Indices(s, loop) {
 			if name, err := ir.Resolve(s.Signal, i); err == nil {
 				producers[name] += tasks
@@ -88,11 +92,11 @@ func declareCounters(v *ir.Variant, buffers rewrite.Buffers) {
 		if _, there := known.Find(st.Signal, i); there || st.Signal == "" {
 			return
 		}
-		c := ir.Counter{Name: st.Signal}
+		c := ir.Counter{Name: st.Signal, Scope: scopeOf(st, i, buffers)}
 		if b := buffers.Find(st.Signal, i); b != nil && b.Count > 0 {
 			all := buffers.Family(b.Name, i)
 			b = &all
-			c = ir.Counter{Name: b.Name, First: b.First, Count: b.Count, Step: b.Step}
+			c.Name, c.First, c.Count, c.Step = b.Name, b.First, b.Count, b.Step
 		} else if b == nil && loop != nil && ir.IsFamily(st.Signal) {
 			c.First, c.Count, c.Step = loop.First, loop.Count, loop.Step
 		}
@@ -101,12 +105,23 @@ func declareCounters(v *ir.Variant, buffers rewrite.Buffers) {
 	})
 }
 
+// scopeOf is the scope of a counter that a stage signals: that of all ranks if it pushes to them.
+func scopeOf(st *ir.Stage, i int, buffers rewrite.Buffers) ir.Scope {
+	for _, o := range lastOp(st).Out {
+		if b := buffers.Find(o.Buf, i); b != nil && b.Space == ir.PeerScratch {
+			return ir.ScopeSystem
+		}
+	}
+	return ir.ScopeGPU
+}
+
 // Views are built from these.
 var (
 	spanA = ir.Symbol(ir.SpanA)
 	spanB = ir.Symbol(ir.SpanB)
 	pos   = ir.Symbol(ir.Pos)
 	onSM  = ir.Symbol(ir.OnSM)
+	rank  = ir.Symbol(ir.OnRank)
 	task  = ir.Span(spanA, spanB) // what the task covers
 )
 

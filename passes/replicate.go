@@ -188,7 +188,7 @@ func (r *replication) everywhere() error {
 	if err != nil {
 		return err
 	}
-	return setThresholds(r.v)
+	return setThresholds(r.buffers.Program, r.v)
 }
 
 // own are an SM's residual, and its values as they are read.
@@ -232,5 +232,5 @@ func (r *replication) atOwners() error {
 	if err != nil {
 		return err
 	}
-	return setThresholds(r.v)
+	return setThresholds(r.buffers.Program, r.v)
 }

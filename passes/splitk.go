@@ -58,7 +58,7 @@ func runSplitK(s *State) error {
 				addParts(p, st, loop, parts)
 			}
 		})
-		if err := setThresholds(v); err != nil {
+		if err := setThresholds(p, v); err != nil {
 			return err
 		}
 		rotate(p, v)

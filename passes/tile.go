@@ -90,7 +90,11 @@ func tileStages(p *ir.Program, stages []*ir.Stage) ([]*ir.Stage, error) {
 			st.Dist = ir.Dist{Kind: ir.Tiled, Extent: st.Dist.Extent, Grain: grain}
 		}
 		out = append(out, st)
-		if last := lastOp(st); last.Code == ir.SAMPLE {
+		switch last := lastOp(st); {
+		case last.Code != ir.SAMPLE || isWhole(st):
+		case p.NumRanks() > 1:
+			sampleOnRanks(p, st, stages, grain)
+		default:
 			out = append(out, splitSample(p, st, last, grain))
 		}
 	}
@@ -121,6 +125,28 @@ func splitSample(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage 
 	return sample
 }
 
+// sampleOnRanks lets each tile of a rank leave its best value, where lower has let each rank leave one, and the stage
+// that chooses among those choose among all.
+func sampleOnRanks(p *ir.Program, head *ir.Stage, stages []*ir.Stage, grain int) {
+	of, tiles := tokensOf(p.Pass), (head.Dist.Extent+grain-1)/grain
+	op, all := lastOp(head), upTo(p.NumRanks()*tiles)
+	first := slices.IndexFunc(op.Params, func(q ir.Param) bool { return q.Key == "first" })
+	op.Params[first].Int = rank.Mul(head.Dist.Extent).Add(spanA)
+	for k, o := range op.Out {
+		for i := range p.Buffers {
+			if b := &p.Buffers[i]; b.Name == o.Buf {
+				b.Shape = of.shape(all.Len(0))
+			}
+		}
+		for _, st := range stages {
+			if choice := lastOp(st); st != head && choice.Code == ir.SAMPLE && choice.In[k].Buf == o.Buf {
+				choice.In[k] = of.view(o.Buf, all)
+			}
+		}
+		op.Out[k] = of.view(o.Buf, ir.Index(rank.Mul(tiles).Add(spanA.Div(grain))))
+	}
+}
+
 // newVariant copies the stages, so that variants can be changed one by one. A splitter, if given, splits attention.
 func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *splitter) (ir.Variant, error) {
 	v := ir.Variant{Name: name, Lo: lo, Hi: hi, Counters: slices.Clone(of.Counters)}
@@ -146,7 +172,7 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 		return own, nil
 	})
 	declareCounters(&v, rewrite.NewBuffers(p))
-	if err = cmp.Or(err, setThresholds(&v)); err != nil {
+	if err = cmp.Or(err, setThresholds(p, &v)); err != nil {
 		return v, err
 	}
 	for _, n := range v.Body {

@@ -73,17 +73,33 @@ func mul(w *worker, o *op) error {
 	return w.emit(o, out, last)
 }
 
-// allreduce sums its operands in their order.
+// allreduce sums its operands in their order, or in pairs.
 func allreduce(w *worker, o *op) error {
-	out := w.times(w.floats(&o.in[0]), 1)
-	for k := range o.in[1:] {
-		x := w.floats(&o.in[k+1])
-		if len(x) != len(out) {
-			return w.misfit(o, "has operands of %d and %d elements, want the same number", len(out), len(x))
+	k := len(o.in)
+	inOrder := o.src.IntAt("pairs", 0, 0) == 0
+	if !inOrder && k&(k-1) != 0 {
+		return w.misfit(o, "has %d operands to add in pairs, want as many as a power of two", k)
+	}
+	terms := make([][]float32, k)
+	for i := range terms {
+		terms[i] = w.floats(&o.in[i])
+		if len(terms[i]) != len(terms[0]) {
+			return w.misfit(o, "has operands of %d and %d elements, want the same number", len(terms[0]), len(terms[i]))
 		}
-		for i, f := range x {
-			out[i] += f
+	}
+	out, row := w.alloc(len(terms[0])), w.alloc(k)
+	for i := range out {
+		for t := range row {
+			row[t] = terms[t][i]
 		}
+		if inOrder {
+			for _, f := range row[1:] {
+				row[0] += f
+			}
+			out[i] = row[0]
+			continue
+		}
+		out[i] = inPairs(row)
 	}
 	return w.emit(o, out, w.last(&o.in[0]))
 }

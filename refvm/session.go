@@ -65,12 +65,17 @@ func newSession(p *ir.Program, w Weights, opts Options, shared *memory) (*Sessio
 	return s, nil
 }
 
-// fromFamilies supplies flat buffers, which have the numbers of the directory's members.
+// fromFamilies supplies flat buffers: members of families, on each rank.
 func fromFamilies(p *ir.Program, w Weights) supply {
-	members := ir.BufferDirectory(p).Members()
+	origins := ir.BufferOrigins(p)
 	return func(k int) ([]float32, error) {
-		b := &p.Buffers[members[k].Declared]
-		return w.Floats(b, b.Index(members[k].K))
+		of := origins[k]
+		b := &p.Buffers[of.Member.Declared]
+		if b.Shares() {
+			own := b.OfRank(of.Rank)
+			b = &own
+		}
+		return w.Floats(b, b.Index(of.Member.K))
 	}
 }
 

@@ -186,13 +186,25 @@ func (vm *VM) Write(name string, values []float32) error {
 	return nil
 }
 
-// Logits returns the logits of the last step or pass, row by row, or nil if the program has none. The slice is valid
-// until the next one.
+// Logits returns the logits of the last step or pass, row by row, or nil if the program has none. Those of several
+// ranks, each of which has as many, stand side by side. The slice is valid until the next one.
 func (vm *VM) Logits() []float32 {
-	for _, s := range vm.mem.byRole[ir.RoleLogits] {
-		return s.data
+	shares := vm.mem.byRole[ir.RoleLogits]
+	switch len(shares) {
+	case 0:
+		return nil
+	case 1:
+		return shares[0].data
 	}
-	return nil
+	rows := vm.flat.Pass.NumTokens()
+	each := len(shares[0].data) / rows
+	out := make([]float32, 0, len(shares)*len(shares[0].data))
+	for t := range rows {
+		for _, s := range shares {
+			out = append(out, s.data[t*each:(t+1)*each]...)
+		}
+	}
+	return out
 }
 
 // Next returns the token that the last step chose, or -1 if the program chooses none.
@@ -204,11 +216,13 @@ func (vm *VM) Next() int {
 }
 
 // Chosen returns the token that the last pass chose after each of its tokens, or nothing if the program chooses none.
+// All ranks choose the same.
 func (vm *VM) Chosen() (tokens []int) {
 	for _, s := range vm.mem.byRole[ir.RoleNext] {
 		for _, f := range s.data {
 			tokens = append(tokens, int(toInt(f)))
 		}
+		break
 	}
 	return tokens
 }

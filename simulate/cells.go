@@ -18,13 +18,16 @@ type placeKey struct {
 
 // placesOf numbers the places that a task on an SM touches in a buffer. Exchange words are kept in copies: a task
 // writes each, and reads that of its SM. No SM has one with a number from SMs on.
-func (m *machine) placesOf(b *ir.Buffer, sm, sms int, write bool, step int) []int {
-	n := max(1, b.Layout.Copies)
+func (m *machine) placesOf(f *ir.Flat, b *ir.Buffer, sm int, write bool, step int) []int {
 	if !write {
-		return []int{m.placeOf(b, max(0, sm)%n, step)}
+		return []int{m.placeOf(b, f.Copy(b, max(0, sm)), step)}
 	}
 	var out []int
-	for k := range max(1, min(n, sms)) { // a program without SMs has one copy
+	n := f.Copies(b)
+	if b.Space != ir.PeerScratch {
+		n = min(n, f.SMs/max(1, f.Ranks))
+	}
+	for k := range max(1, n) { // a program without SMs has one copy
 		out = append(out, m.placeOf(b, k, step))
 	}
 	return out
@@ -378,7 +381,7 @@ func (m *machine) where(c int, b *ir.Buffer) string {
 	if len(b.Pages) > 0 {
 		of = " of page " + b.Pages[0]
 	}
-	if b.Layout.Copies > 1 {
+	if b.Layout.Copies > 1 || b.Space == ir.PeerScratch {
 		of += fmt.Sprintf(", copy %d", m.places[at.place].copy)
 	}
 	return fmt.Sprintf("%s (bytes %d to %d%s)", b.Name, at.lo, at.hi-1, of)

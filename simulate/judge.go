@@ -108,7 +108,7 @@ func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
 		if f.Lo < covered || f.Lo >= covered+rows { // all rows of a pass are of one variant
 			return malformed("variant "+f.Name, "starts at %d, those before end at %d", f.Lo, covered-1)
 		}
-		if covered = f.Hi + 1; p.Target != nil && f.SMs > p.Target.SMs {
+		if covered = f.Hi + 1; p.Target != nil && f.SMs > p.Target.SMs*p.NumRanks() {
 			return malformed("variant "+f.Name, "runs on %d SMs, the target has %d", f.SMs, p.Target.SMs)
 		}
 	}

@@ -282,7 +282,7 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 const everyQueue = -1
 
 // stepEnds returns the counters that end the step before, if they are realised by counting, by the queue that sees
-// them: one of scope sm is seen by that of its SM, and any other by all.
+// them: one of scope sm is seen by that of its SM, one of scope gpu by those of its rank, and any other by all.
 func (m *machine) stepEnds(step int) map[int]int {
 	out := map[int]int{}
 	for i := range m.tasks {
@@ -294,6 +294,13 @@ func (m *machine) stepEnds(step int) map[int]int {
 		case c.Role != ir.RoleStep:
 		case c.Scope == ir.ScopeSM:
 			out[t.queue] = t.signal
+		case c.Scope == ir.ScopeGPU && t.queue >= 0 && m.runs[t.step].Flat.Ranks > 1:
+			f := m.runs[t.step].Flat
+			for sm := range f.SMs {
+				if f.RankOf(sm) == f.RankOf(t.queue) {
+					out[sm] = t.signal
+				}
+			}
 		default:
 			out[everyQueue] = t.signal
 		}
@@ -330,11 +337,11 @@ func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]r
 		}
 		for _, t := range touches {
 			b := &r.Flat.Buffers[bufs[t.Buf]]
-			if b.Layout.Copies > 1 && r.Flat.Tasks[i].SM < 0 {
+			if r.Flat.Copies(b) > 1 && r.Flat.Tasks[i].SM < 0 {
 				return nil, &Hazard{Kind: Malformed, Where: who,
 					Detail: fmt.Sprintf("touches %s, of which each SM has a copy, and runs on no SM", b.Name)}, nil
 			}
-			at := m.placesOf(b, r.Flat.Tasks[i].SM, r.Flat.SMs, t.Write, step)
+			at := m.placesOf(r.Flat, b, r.Flat.Tasks[i].SM, t.Write, step)
 			for _, x := range bytesOf(b, t.Lo, t.N) {
 				if len(b.Pages) > 0 && x[1] > pages[b.Pages[0]].Bytes {
 					return nil, &Hazard{Kind: Outside, Where: who,

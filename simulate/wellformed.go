@@ -102,11 +102,12 @@ func wellFormedBuffer(f *ir.Flat, pages map[string]*ir.Page, b *ir.Buffer) strin
 			return fmt.Sprintf("has shape %v; want dimensions of 1 to %d", b.Shape, 1<<30)
 		}
 	}
-	if b.Space < ir.HBM || b.Space > ir.Register || b.Kind < ir.Weight || b.Kind > ir.Recurrent ||
+	if b.Space < ir.HBM || b.Space > ir.PeerScratch || b.Kind < ir.Weight || b.Kind > ir.Recurrent ||
 		b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Tile8x128 {
 		return "has a kind, a space or a layout that does not exist"
 	}
-	if b.Layout.Words() && (b.Space != ir.GlobalScratch || b.Kind != ir.Activation || b.Layout.Kind == ir.Word32 &&
+	exchanged := b.Space == ir.GlobalScratch || b.Space == ir.PeerScratch
+	if b.Layout.Words() && (!exchanged || b.Kind != ir.Activation || b.Layout.Kind == ir.Word32 &&
 		b.DType.Bits() != 16 || b.Layout.Kind == ir.Word64 && b.DType.Bits() != 32) {
 		return fmt.Sprintf("holds %s %s in %s as %s", b.Kind, b.DType, b.Space, b.Layout)
 	}
@@ -136,7 +137,7 @@ func wellFormedBuffer(f *ir.Flat, pages map[string]*ir.Page, b *ir.Buffer) strin
 			return fmt.Sprintf("is on pages %v", b.Pages)
 		}
 	}
-	return misplaced(b)
+	return misplaced(f, b)
 }
 
 func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
@@ -196,9 +197,12 @@ func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
 }
 
 // misplaced says what is wrong with where a buffer lies; "" if nothing is.
-func misplaced(b *ir.Buffer) string {
-	if c := b.Layout.Copies; c < 0 || c > 64 || c > 1 && !b.Layout.Words() {
-		return fmt.Sprintf("has %d copies; want 1, or up to 64 of exchange words", c)
+func misplaced(f *ir.Flat, b *ir.Buffer) string {
+	if c := b.Layout.Copies; c < 0 || f.Copies(b) > 64 || c > 1 && !b.Layout.Words() {
+		return fmt.Sprintf("has %d copies; want 1, or up to 64 of exchange words", f.Copies(b))
+	}
+	if b.Space == ir.PeerScratch && !b.Layout.Words() {
+		return fmt.Sprintf("is in %s as %s, and ranks push words alone", b.Space, b.Layout)
 	}
 	if (b.Space == ir.SMEM || b.Space == ir.Register) && (b.Kind != ir.Activation || b.Layout.Kind != ir.RowMajor) {
 		return fmt.Sprintf("is %s in %s as %s, and nobody puts it there", b.Kind, b.Space, b.Layout)

@@ -33,7 +33,7 @@ func (p *Proof) checkBuffers() {
 			continue
 		}
 		if b.DType.Bits() == 0 || b.Kind < ir.Weight || b.Kind > ir.Recurrent || b.Space < ir.HBM ||
-			b.Space > ir.Register || b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Tile8x128 {
+			b.Space > ir.PeerScratch || b.Layout.Kind < ir.RowMajor || b.Layout.Kind > ir.Tile8x128 {
 			p.Errorf(CodeLayout, bufferPos(b), "has dtype %s, kind %s, space %s, layout %s: one of them does not exist",
 				b.DType, b.Kind, b.Space, b.Layout)
 			continue
@@ -48,8 +48,12 @@ func (p *Proof) checkBuffers() {
 
 func (p *Proof) checkLayout(b *ir.Buffer) {
 	bits, rank := b.DType.Bits(), len(b.Shape)
-	if b.Layout.Copies < 0 || b.Layout.Copies > 64 || b.Layout.Copies > 1 && !b.Layout.Words() {
-		p.Errorf(CodeLayout, bufferPos(b), "has %d copies, want 1; exchange words may have up to 64", b.Layout.Copies)
+	if b.Layout.Copies < 0 || p.flat.Copies(b) > 64 || b.Layout.Copies > 1 && !b.Layout.Words() {
+		p.Errorf(CodeLayout, bufferPos(b), "has %d copies, want 1; exchange words may have up to 64, those of all "+
+			"ranks together", p.flat.Copies(b))
+	}
+	if b.Space == ir.PeerScratch && !b.Layout.Words() {
+		p.Errorf(CodeLayout, bufferPos(b), "is in %s with layout %s; ranks push exchange words", b.Space, b.Layout.Kind)
 	}
 	switch b.Layout.Kind {
 	case ir.Word32, ir.Word64:
@@ -61,9 +65,9 @@ func (p *Proof) checkLayout(b *ir.Buffer) {
 			p.Errorf(CodeLayout, bufferPos(b), "has %d-bit elements in layout %s, which holds %d-bit values", bits,
 				b.Layout.Kind, want)
 		}
-		if b.Kind != ir.Activation || b.Space != ir.GlobalScratch {
+		if b.Kind != ir.Activation || b.Space != ir.GlobalScratch && b.Space != ir.PeerScratch {
 			p.Errorf(CodeLayout, bufferPos(b), "is %s in %s with layout %s; exchange words are ACTIVATION in "+
-				"GLOBAL_SCRATCH", b.Kind, b.Space, b.Layout.Kind)
+				"GLOBAL_SCRATCH or PEER_SCRATCH", b.Kind, b.Space, b.Layout.Kind)
 		}
 	case ir.Tile8x32, ir.Tile8x128:
 		if b.Kind != ir.Weight || rank != 2 && rank != 3 || b.Format() == nil {
@@ -99,7 +103,7 @@ func (p *Proof) checkPages() {
 		pg := &p.flat.Pages[i]
 		p.names.add(pg.Name, i, pageName)
 		linear := pg.Layout.Kind == ir.RowMajor || pg.Layout.Words()
-		if pg.Bytes < 0 || pg.Space < ir.HBM || pg.Space > ir.Register || !linear {
+		if pg.Bytes < 0 || pg.Space < ir.HBM || pg.Space > ir.PeerScratch || !linear {
 			p.Errorf(ir.CodePage, "page "+pg.Name,
 				"has %d bytes in %s with layout %s, want rowmajor or an exchange layout", pg.Bytes, pg.Space, pg.Layout)
 		}

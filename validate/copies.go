@@ -3,15 +3,19 @@ package validate
 import (
 	"fmt"
 	"math/bits"
+
+	"amkc/ir"
 )
 
 // copies are those of a location of exchange words, for an address is several words on the device: a task writes all
-// copies, and polls the copy of its SM's number modulo their number. So a poll shows that a write is in memory for that
+// copies, and polls the one of its SM (ir.Flat.Copy). So a poll shows that a write is in memory for that
 // copy alone. Each question about two writes of one word is asked of every copy that some task of the variant polls on
 // that page or buffer, and of one where none is polled.
 type copies struct {
 	count  int
-	polled copySet // by some task
+	flat   *ir.Flat
+	buf    *ir.Buffer // that is there, like any other
+	polled copySet    // by some task
 }
 
 // copySet has bit k set for copy k. A layout has up to 64 copies.
@@ -25,7 +29,7 @@ func (c copies) of(sm int) copySet {
 	if sm < 0 {
 		return 0 // notePolledCopies refuses such tasks
 	}
-	return 1 << (sm % c.count)
+	return 1 << c.flat.Copy(c.buf, sm)
 }
 
 // first returns the number of the lowest copy of a set.

@@ -103,7 +103,7 @@ func (m *memoryMap) add(f *ir.Flat, buf int) int32 {
 	}
 	b, old := &f.Buffers[buf], &m.locs[n]
 	*old = location{first: int32(buf), space: b.Space, words: b.Layout.Words(),
-		copies: copies{count: max(1, b.Layout.Copies)}, paged: m.pageOf[buf] >= 0,
+		copies: copies{count: f.Copies(b), flat: f, buf: b}, paged: m.pageOf[buf] >= 0,
 		bufs: old.bufs[:0], boundaries: boundaries{list: old.boundaries.list[:0]}}
 	return int32(n)
 }

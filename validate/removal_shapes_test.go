@@ -149,6 +149,7 @@ var shapeRemovals = func() []removal {
 		shape("has biases of another shape than 1 by 1",
 			"%t = SELECTED_TILE(in[0:2], wk[0:1,0:1,0:2], token[0], v[0:1])"),
 		shape("has 1 ids and 2 weights", "%t = SELECTED_TILE(in[0:2], wk[0:1,0:1,0:2], token[0], w[0:1,0:1], v[0:2])"),
+		shape("has 3 operands to be added in pairs", "%t = ALLREDUCE_SHARD(in[0], in[1], in[2]) pairs=1"),
 		shape("x has 1 rows, want a multiple of 2", "%t = SUM_ROWS(in[0:4]) parts=2"),
 		shape("x has 1 rows and y 2, want as many", "%t = SCALE_BLOCKS(in[0:4], w[0:2,0:2]) block=2"),
 		shape("takes elements 0 to 3 of a vector of 1 blocks of 2", "%t = SCALE_BLOCKS(in[0:4], v[0:1]) block=2"),

@@ -183,6 +183,8 @@ var structureRemovals = []removal{
 		func(m mutant) { m.Buffers[m.buffer("z")].DType = ir.F32 }, flatly, nil},
 	{validate.CodeLayout, "exchange words are ACTIVATION in GLOBAL_SCRATCH", simulate.Malformed, one,
 		func(m mutant) { m.Buffers[m.buffer("z")].Space = ir.HBM }, flatly, nil},
+	{validate.CodeLayout, "ranks push exchange words", simulate.Malformed, one,
+		func(m mutant) { m.Buffers[m.buffer("b")].Space = ir.PeerScratch }, flatly, nil},
 	{validate.CodeLayout, "want a WEIGHT matrix, or several, in one of", simulate.Malformed, one,
 		func(m mutant) { m.Buffers[m.buffer("v")].Layout.Kind = ir.Tile8x32 }, flatly, nil},
 	{validate.CodeLayout, "which is for KV_CACHE [heads, rows, 2, head_dim]", simulate.Malformed, one,

@@ -181,7 +181,7 @@ func (p *Proof) checkTarget() {
 		return
 	}
 	for i := range p.flat.Tasks {
-		if sm := p.flat.Tasks[i].SM; sm >= t.SMs && !p.Full() {
+		if sm := p.flat.Tasks[i].SM; sm >= t.SMs*max(1, p.flat.Ranks) && !p.Full() {
 			p.Errorf(CodeStructure, p.Task(int32(i)), "runs on SM %d, target %s has %d", sm, t.Name, t.SMs).
 				Suggest("move it to an SM from 0 to %d, or compile for another target", t.SMs-1)
 		}

@@ -40,6 +40,7 @@ type modelFlags struct {
 	name       string
 	randomSeed string
 	adapters   []string
+	gpus       int
 	dumpIR     string
 	check      bool
 	timePasses bool
@@ -77,6 +78,8 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 		"use random weights from `SEED`; MODEL then needs only config.json")
 	f.Var(&words{&m.adapters}, "adapter",
 		"merge the LoRA adapter in `DIR` into the weights; may be repeated, and adapters are merged in order")
+	f.Var(front.NewCount(&m.gpus, 1, 1, ir.MaxRanks), "gpus",
+		"share the model among `N` GPUs: 2, 4 or 8; for dump, and with --device ref")
 	f.Var(front.NewWord(&m.dumpIR, ""), "dump-ir", "write the program after each pass into `DIR`, numbered")
 	f.BoolVar(&m.check, "check", false, "check the structure of the program after each pass")
 	f.BoolVar(&m.timePasses, "time-passes", false, "print the passes with their times")
@@ -198,7 +201,7 @@ func (m *modelFlags) optionsForGPU(c *call, model string, gpu int) (compiler.Opt
 
 // options turns the flags into what package compiler takes.
 func (m *modelFlags) options(c *call, model string) (compiler.Options, error) {
-	o := compiler.Options{Name: m.name, MaxSeq: m.maxSeq, AssumeInert: m.inert, Formats: m.weights,
+	o := compiler.Options{Name: m.name, MaxSeq: m.maxSeq, Ranks: m.gpus, AssumeInert: m.inert, Formats: m.weights,
 		Check: m.check, ConfigOnly: m.configOnly, Strict: c.strict}
 	dir, name, err := checkpoint.Locate(model)
 	if err != nil {

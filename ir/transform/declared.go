@@ -138,6 +138,22 @@ var table = [...]Spec{
 			}
 		},
 	},
+	Share: {
+		Name: "share", Ints: []string{"ROWS", "RANKS"}, Optional: 1,
+		Doc: "ROWS rows that are a rank's: those from rank·ROWS on; with RANKS, as many ranks one after another have " +
+			"the same. Between two of transpose, a share of columns.",
+		Legal: func(n []int) string {
+			if n[0] < 1 || n[len(n)-1] < 1 {
+				return "wants positive ROWS and RANKS"
+			}
+			return ""
+		},
+		Shape: func(n []int, rows, cols Count) (Count, Count, string) {
+			_, why := rows.in(n[0])
+			return Count{N: n[0]}, cols, why
+		},
+		Row: func(_ []int, row int) int { return row }, // of rank 0; OfRank makes rows of the others' shares
+	},
 }
 
 func evenHead(n []int) string {

@@ -26,6 +26,7 @@ const (
 	Transpose             // columns as rows
 	Plus                  // a number added to each element
 	Times                 // a number multiplied with each element
+	Share                 // the rows of a rank
 )
 
 // A Transform is one step from a tensor to the rows of a buffer.

@@ -125,6 +125,9 @@ func randomTransform(rng *rand.Rand, rows int) Transform {
 			}
 		case Transpose:
 			return Transform{Kind: k}
+		case Share:
+			share := divisor(rows, func(int) bool { return true })
+			return Chain{{Kind: k, Ints: []int{share, 2}}}.OfRank(rng.IntN(2 * rows / share))[0]
 		default:
 			return Transform{Kind: k, By: float64(rng.Float32()) + 0.5}
 		}

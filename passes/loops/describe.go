@@ -28,7 +28,7 @@ func Describe(p *ir.Program) ([]Use, error) {
 	var out []Use
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		flat, diags := ir.Unroll(p, v)
+		flat, diags := ir.UnrollRanks(p, v, 1)
 		if err := diags.Err(); err != nil {
 			return nil, err
 		}

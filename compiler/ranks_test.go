@@ -1,0 +1,94 @@
+package compiler
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/knobs"
+	"amkc/refvm"
+	"amkc/validate"
+)
+
+// shared are models that GPUs share: with kv heads for each of 2 and of 4, and of 8 for every two; with a table that is
+// the head, or not; with biases before attention, with norms of heads.
+var shared = map[string]string{
+	"llama": `"architectures": ["LlamaForCausalLM"], "model_type": "llama", "tie_word_embeddings": false`,
+	"tied":  `"architectures": ["LlamaForCausalLM"], "model_type": "llama", "tie_word_embeddings": true`,
+	"qwen2": `"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "tie_word_embeddings": false`,
+	"qwen3": `"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "tie_word_embeddings": false,
+		"attention_bias": false`,
+}
+
+// optionsOfShared compiles such a model with random weights, for small GPUs.
+func optionsOfShared(t *testing.T, family string) Options {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{`+shared[family]+`, "hidden_size": 64,
+		"intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 8, "num_key_value_heads": 4,
+		"head_dim": 16, "vocab_size": 512, "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "hidden_act": "silu",
+		"rope_theta": 10000.0, "torch_dtype": "bfloat16"}`), 0o666))
+	target, seed := *ir.FindTarget("h200"), uint64(3)
+	target.SMs = 6
+	o := Options{Model: dir, Name: family, RandomSeed: &seed, Target: &target, Check: true}
+	knobs.Parts.Set(&o.Config, 8)
+	knobs.MaxSplits.Set(&o.Config, 1)
+	return o
+}
+
+// With parts 8, logits and tokens are to the bit the same on 1, 2, 4 and 8 GPUs, in any order of their tasks, and the
+// programs of all GPUs together are proved.
+func TestGPUsAgreeToTheBit(t *testing.T) {
+	for family := range shared {
+		var want []string
+		for _, n := range []int{1, 2, 4, 8} {
+			o := optionsOfShared(t, family)
+			o.Ranks = n
+			l, err := RunPasses(o)
+			require.NoError(t, err, "%s on %d", family, n)
+			proof := validate.Program(l.Program)
+			require.True(t, proof.OK, "%s on %d: %v", family, n, proof.Diags)
+			for _, order := range []refvm.Order{{Kind: refvm.InOrder}, {Kind: refvm.Latest},
+				{Kind: refvm.Random, Seed: 5}} {
+				s, err := refvm.NewSession(l.Program, l.Weights, refvm.Options{Record: true})
+				require.NoError(t, err)
+				s.Order = order
+				var got []string
+				token := 7
+				for range 6 {
+					logits, next, err := s.Step(token)
+					require.NoError(t, err)
+					require.Len(t, logits, 512)
+					for _, f := range logits {
+						require.False(t, math.IsNaN(float64(f)))
+						got = append(got, fmt.Sprintf("%08x", math.Float32bits(f)))
+					}
+					got = append(got, fmt.Sprint(next))
+					token = next
+				}
+				if want == nil {
+					want = got
+				}
+				require.Equal(t, want, got, "%s on %d, order %v", family, n, order)
+			}
+			require.NoError(t, l.Close())
+		}
+	}
+}
+
+// By default a rank's share of the columns is one part, and no fewer parts than GPUs are accepted.
+func TestPartsOfGPUs(t *testing.T) {
+	o := optionsOfShared(t, "llama")
+	o.Ranks, o.Config = 4, ir.ScheduleConfig{}
+	l, err := RunPasses(o)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.Equal(t, 4, knobs.Parts.Of(&l.Program.Config))
+	knobs.Parts.Set(&o.Config, 2)
+	_, err = RunPasses(o)
+	require.ErrorContains(t, err, "2; each of 4 GPUs has an equal share of the columns: want 4 parts or more")
+}
