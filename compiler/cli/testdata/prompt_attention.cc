@@ -79,7 +79,7 @@ static void attend_on_sm() {
 #if AMK_WGMMA
   if (thread_index() >= kConsumers) {
     const u32 warp = (thread_index() - kConsumers) / 32;
-    PromptCopies copies(launch, warp, launch.exchange + kPromptPlaces.operand, launch.exchange + kPromptPlaces.maps);
+    PromptCopies copies(launch, warp, launch.exchange + kPromptPlaces.maps);
     if (warp < kCopyWarps && thread_index() % 32 == 0) copies.template attend<S>(0);
     return;
   }
