@@ -7,7 +7,8 @@ import (
 )
 
 // Budgets of a program. They bound time and memory whatever a file asks for: numbers are cheap to write, and a loop
-// or a family turns them into tasks and buffers. They are counted over all variants, before anything is unrolled.
+// or a family turns them into tasks and buffers. They are counted over all variants, before anything is unrolled, and
+// for one rank: several have them once for each.
 //
 // Llama-3.1-8B on 132 SMs has 42,000 tasks and 174,000 ops and views in its two variants, a model of 70B 102,000 and
 // 391,000. Of the published models that the kernel has room for, Gemma-3-12B has the most: 171,000 and 1,081,000, in
@@ -53,17 +54,10 @@ func (p *Program) Tasks() int {
 	return z.tasks
 }
 
-// tooLarge returns a diagnostic if the program exceeds a budget on a number of ranks; nil if not.
-func (p *Program) tooLarge(ranks int) *diag.Diagnostic {
-	z, over := p.size()
-	if over != nil || ranks == 1 {
-		return over
-	}
-	z = size{satMul(z.tasks, ranks), satMul(z.views, ranks), satMul(z.members, ranks)}
-	if what := z.over(); what != "" {
-		return diag.Errorf(CodeSize, "ranks", "on %d ranks the program has %s", ranks, what)
-	}
-	return nil
+// tooLarge returns a diagnostic if the program exceeds a budget, or nil.
+func (p *Program) tooLarge() *diag.Diagnostic {
+	_, over := p.size()
+	return over
 }
 
 // size counts what unrolling makes, up to the first budget that is spent.

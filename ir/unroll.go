@@ -17,7 +17,7 @@ func UnrollRanks(p *Program, v *Variant, n int) (*Flat, diag.List) { return newU
 
 func (u *unroller) run() (*Flat, diag.List) {
 	p, v := u.program, u.variant
-	if d := p.tooLarge(u.ranks); d != nil {
+	if d := p.tooLarge(); d != nil {
 		return nil, append(u.diags, d)
 	}
 	u.declare()

@@ -1,7 +1,10 @@
 package validate
 
+import "amkc/ir"
+
 // Budgets of a proof. Each bounds one thing that a hostile program could make large; a program that needs more is
-// refused with CodeBudget. They are what a proof can look at in about a second and some hundred megabytes.
+// refused with CodeBudget. They are what a proof can look at in about a second and some hundred megabytes; a program of
+// several ranks has them once for each.
 //
 // Fused for 132 SMs, the larger variant of Llama-3.1-8B needs 0.2, 3.4, 0.02, 0 and 0.8 million of them, from the
 // pieces of views on. Llama-3.1-8B lowered to 15,000 tasks of the AMK profile, which have no SM, needs 3 million
@@ -24,8 +27,9 @@ type work struct {
 // sharedBudget is what the variants of a program may need together, in halves of what one of them may need.
 const sharedBudget = 3
 
-// exceeded reports whether proofs have spent more than n halves of what one may need.
-func exceeded(spent []work, halves int) bool {
+// exceeded reports whether proofs of a program have spent more than n halves of what one may need.
+func exceeded(p *ir.Program, spent []work, halves int) bool {
+	halves *= p.NumRanks()
 	var all work
 	for _, w := range spent {
 		all.runs, all.cells, all.pairs, all.evals, all.visits = all.runs+w.runs, all.cells+w.cells, all.pairs+w.pairs,
@@ -40,6 +44,7 @@ const noTask int32 = -1
 
 // spend adds n to *what and reports whether the budget still holds. The first time it does not, it says so.
 func (p *Proof) spend(what *int, n, limit int, unit string, t int32) bool {
+	limit *= max(1, p.flat.Ranks)
 	*what += n
 	if *what <= limit {
 		return true

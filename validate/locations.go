@@ -127,8 +127,8 @@ func (p *Proof) listAccesses() {
 			p.taskAccesses(int32(t))
 		}
 		p.mem.first[t+1] = int32(len(p.mem.accesses))
-		if len(p.mem.accesses) > maxAccesses {
-			p.spend(new(int), len(p.mem.accesses), maxAccesses, "views of memory that tasks write", int32(t))
+		if len(p.mem.accesses) > maxAccesses && !p.spend(new(int), len(p.mem.accesses), maxAccesses,
+			"views of memory that tasks write", int32(t)) {
 			break
 		}
 	}

@@ -27,10 +27,10 @@ func (p *Proof) checkStructure() {
 	if f.SMs < 0 || f.SMs > maxSMs {
 		p.Errorf(CodeStructure, "", "there are %d SMs, want 0 to %d", f.SMs, maxSMs)
 	}
-	if len(f.Tasks) > ir.MaxTasks || len(f.Buffers) > ir.MaxBuffers || len(f.Counters) > ir.MaxTasks ||
-		len(f.Pages) > ir.MaxBuffers {
+	tasks, buffers := ir.MaxTasks*max(1, f.Ranks), ir.MaxBuffers*max(1, f.Ranks)
+	if len(f.Tasks) > tasks || len(f.Buffers) > buffers || len(f.Counters) > tasks || len(f.Pages) > buffers {
 		p.Errorf(CodeBudget, "", "%d tasks, %d buffers, %d counters and %d pages, want at most %d tasks and %d buffers",
-			len(f.Tasks), len(f.Buffers), len(f.Counters), len(f.Pages), ir.MaxTasks, ir.MaxBuffers)
+			len(f.Tasks), len(f.Buffers), len(f.Counters), len(f.Pages), tasks, buffers)
 		return
 	}
 	p.checkNames("buffer", len(f.Buffers), func(i int) string { return f.Buffers[i].Name })

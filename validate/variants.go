@@ -76,10 +76,10 @@ func proveVariants(b Backend, prog *ir.Program, w without) []proofOf {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(out); i = int(next.Add(1)) - 1 {
 				lock.Lock()
-				for running > 0 && exceeded(spent[:i], 1) { // much has been spent: what is running may be the last
+				for running > 0 && exceeded(prog, spent[:i], 1) { // what is running may be the last
 					ended.Wait()
 				}
-				if exceeded(spent[:i], sharedBudget) {
+				if exceeded(prog, spent[:i], sharedBudget) {
 					lock.Unlock()
 					return
 				}
@@ -98,7 +98,7 @@ func proveVariants(b Backend, prog *ir.Program, w without) []proofOf {
 	}
 	workers.Wait()
 	for i := range out {
-		if exceeded(spent[:i], sharedBudget) {
+		if exceeded(prog, spent[:i], sharedBudget) {
 			d := diag.Errorf(CodeBudget, "variant "+prog.Variants[i].Name,
 				"the proofs of the variants before it have needed more than %d%% of what one may need; it is not "+
 					"proved, and what is not proved is refused", 100*sharedBudget/2).
