@@ -20,7 +20,7 @@ import (
 )
 
 // runtimeABI is AMK_RUNTIME_ABI of the device runtime that these templates are written for.
-const runtimeABI = 10
+const runtimeABI = 11
 
 // cudaFiles are the sources that a program gives, named after their templates, and referenceFile is what the graph of
 // its model gives.

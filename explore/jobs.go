@@ -92,14 +92,20 @@ func Jobs(facts *host.Facts) []Job {
 // tokensOf bounds how many tokens of a text a job decodes by the positions of the build.
 func (a *attempt) tokensOf(n int) int { return min(n, a.facts.Model.MaxSeq) }
 
-// one decodes ids one token a launch, and notes the logits as those of a text.
+// one decodes ids one token a launch, and notes the logits as those of a text, and what they choose.
 func (a *attempt) one(s *host.Session, ids []int, text string) (next int, err error) {
 	for i := range ids {
 		if next, err = s.Feed(a.ctx, ids[i:i+1], a.sharedLogits(text)); err != nil {
 			return 0, err
 		}
+		a.chosen(s, next, text)
 	}
 	return next, nil
+}
+
+// chosen notes the token that a text is continued by.
+func (a *attempt) chosen(s *host.Session, id int, text string) {
+	a.shared(fmt.Sprintf("token at position %d%s", s.Position(), text), fmt.Append(nil, id))
 }
 
 const otherText = " of the other text"

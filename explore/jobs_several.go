@@ -27,7 +27,8 @@ func (a *attempt) rows(rows int) error {
 	return nil
 }
 
-// prompt decodes a prompt in two parts, of which the second gives logits and hidden states, and the tokens after it.
+// prompt decodes a prompt in two parts, of which the first chooses a token, and the second gives logits and hidden
+// states, and the tokens after it.
 func (a *attempt) prompt(cut int) error {
 	return a.open(host.Options{}, func(s *host.Session) error {
 		ids := a.ids(0, textTokens)
@@ -39,9 +40,11 @@ func (a *attempt) prompt(cut int) error {
 			if len(part.ids) == 0 {
 				continue
 			}
-			if _, err := s.Decode(a.ctx, host.Input{IDs: part.ids}, part.want); err != nil {
+			next, err := s.Decode(a.ctx, host.Input{IDs: part.ids}, part.want)
+			if err != nil {
 				return err
 			}
+			a.chosen(s, next, "")
 		}
 		if _, err := a.one(s, rest, ""); err != nil {
 			return err

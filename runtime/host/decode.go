@@ -69,15 +69,12 @@ func (s *Session) decode(ctx context.Context, in Input, want Outputs, choose boo
 	tell := s.reading(len(in.IDs), want.Logits != nil)
 	for len(in.IDs) > 0 {
 		tell(len(in.IDs))
-		known := len(in.IDs)
-		if choose {
-			known-- // a step decodes the last one
-		}
-		first, n := s.position, s.promptTokens(known, want.Logits != nil)
+		first := s.position
+		n, chooses := s.nextPrompt(len(in.IDs), want, choose)
 		var part Input
 		if n > 0 {
 			part, in = in.cut(n, s.info.Hidden)
-			if err := s.readPrompt(ctx, part, want); err != nil {
+			if next, err = s.readPrompt(ctx, part, want, chooses); err != nil {
 				return 0, err
 			}
 		} else {

@@ -3,7 +3,10 @@ package host
 import "time"
 
 // PromptTokens is for tests: of n tokens after which one is chosen.
-func (s *Session) PromptTokens(n int, logits bool) int { return s.promptTokens(n-1, logits) }
+func (s *Session) PromptTokens(n int, want Outputs) int {
+	tokens, _ := s.nextPrompt(n, want, true)
+	return tokens
+}
 
 // LateEpoch is for tests.
 func LateEpoch(exchanges int) uint64 { return lateEpoch(exchanges) }

@@ -12,7 +12,7 @@ import (
 )
 
 // abi is the number that generated code, the device runtime and this package must agree on: AMK_RUNTIME_ABI.
-const abi = 10
+const abi = 11
 
 // Names in the fatbin.
 const (

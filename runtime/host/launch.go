@@ -236,7 +236,7 @@ type launchParams struct {
 	Weights, Cache, Exchange, Logits, Trace, Forced, Tokens, HostTokens, Abort, AbortDevice, Stalls, StopIDs driver.Ptr
 	Sampling, Choices, Rounds, Embeddings, Hidden                                                            driver.Ptr
 	SpinLimitNS, FirstEpoch                                                                                  uint64
-	Steps, Position, Token, NStop, LogitStride                                                               int
+	Steps, Position, Token, NStop, LogitStride, Chooses                                                      int
 
 	Positions [shape.MaxTokens]int // of several sequences
 }
@@ -262,7 +262,8 @@ func (p *launchParams) encode() []byte {
 	}
 	b = le.AppendUint64(b, p.SpinLimitNS)
 	b = le.AppendUint64(b, p.FirstEpoch)
-	for _, v := range append([]int{p.Steps, p.Position, p.Token, p.NStop, p.LogitStride, 0}, p.Positions[:]...) {
+	counts := []int{p.Steps, p.Position, p.Token, p.NStop, p.LogitStride, p.Chooses}
+	for _, v := range append(counts, p.Positions[:]...) {
 		b = le.AppendUint32(b, uint32(int32(v)))
 	}
 	return b

@@ -38,7 +38,7 @@ func TestDeviceStructs(t *testing.T) {
 	}
 	require.Equal(t, strings.Fields(`weights cache exchange logits trace profile forced tokens host_tokens abort
 		abort_device stalls stop_ids sampling choices rounds embeddings hidden
-		spin_limit_ns first_epoch steps position token n_stop logit_stride reserved positions`),
+		spin_limit_ns first_epoch steps position token n_stop logit_stride chooses positions`),
 		fields(read("launch.cuh"), "Launch"))
 	require.Equal(t, strings.Fields("temperature seed"), fields(read("launch.cuh"), "Sampling"))
 	require.Contains(t, read("launch.cuh"), "sizeof(Sampling) == "+strconv.Itoa(samplingSize))

@@ -159,7 +159,7 @@ func TestMeasuresBelongToTheBuild(t *testing.T) {
 		"missing": {os.Remove, "the kernels that a measurement need"},
 		"another's": {func(path string) error { return os.WriteFile(path, []byte("FAKE hidden=72 \x00"), 0o600) },
 			"made from other sources than megakernel.fatbin"},
-		"another ABI's": {func(path string) error { return os.WriteFile(path, []byte("FAKE abi=11 \x00"), 0o600) },
+		"another ABI's": {func(path string) error { return os.WriteFile(path, []byte("FAKE abi=12 \x00"), 0o600) },
 			"not the measuring kernels of amkc"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,7 +30,7 @@ const promptLeast = 8
 const promptTile = 64
 
 // A promptKernel decodes hundreds of known tokens at once, and leaves their rows in the cache, to the bits of single
-// steps. It chooses no token, so the last one of a prompt is left to a step.
+// steps. It finds the largest logit after the last of them. Where settings choose, that token is left to a step.
 type promptKernel struct {
 	module    *driver.Module
 	decode    *driver.Function
@@ -224,11 +224,25 @@ func (s *Session) promptTokens(n int, logits bool) int {
 	return n
 }
 
-// readPrompt decodes an input, of as many positions as promptTokens says, in one pass. Cancellation and stalls are as
-// for a burst.
-func (s *Session) readPrompt(ctx context.Context, in Input, want Outputs) error {
+// nextPrompt is how many of n known tokens the next pass over the prompt takes, as promptTokens, and whether it chooses
+// the token after them, if one is to be chosen after the last: it does where that has the largest logit and no other
+// result is wanted. Otherwise the last one is left to a step.
+func (s *Session) nextPrompt(n int, want Outputs, choose bool) (tokens int, chooses bool) {
+	tokens = s.promptTokens(n, want.Logits != nil)
+	if !choose || tokens < n {
+		return tokens, false
+	}
+	if want.Logits == nil && want.Hidden == nil && s.scores == nil && s.after(s.position+n) == nil {
+		return tokens, true
+	}
+	return s.promptTokens(n-1, want.Logits != nil), false
+}
+
+// readPrompt decodes an input, of as many positions as promptTokens says, in one pass. With choose, next is the token
+// with the largest logit after it. Cancellation and stalls are as for a burst.
+func (s *Session) readPrompt(ctx context.Context, in Input, want Outputs, choose bool) (next int, err error) {
 	if err := context.Cause(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	k := s.prompt
 	p := s.params(len(in.IDs))
@@ -240,41 +254,64 @@ func (s *Session) readPrompt(ctx context.Context, in Input, want Outputs) error 
 		p.Hidden = s.mem.hidden
 	}
 	if err := s.given(&p, in.IDs, in.Embeddings); err != nil {
-		return err
+		return 0, err
 	}
-	if err := s.stream.MemsetD8(k.memory, 0, cacheLine); err != nil { // the counter of joins
-		return err
+	if choose {
+		p.Chooses = 1
+	}
+	if err := s.stream.MemsetD8(k.memory, 0, cacheLine); err != nil { // the counter of joins, and what is chosen
+		return 0, err
 	}
 	if err := s.stream.LaunchCooperative(k.decode, driver.Dim{X: s.info.SMs}, driver.Dim{X: k.threads}, k.shared,
 		p.encode()); err != nil {
-		return err
+		return 0, err
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.stream.Synchronize() }()
 	select {
 	case err := <-done:
 		if err != nil {
-			return err
+			return 0, err
 		}
 	case <-ctx.Done():
 		s.mem.pinned.Store32(s.mem.abort, 1)
 		err := <-done
 		s.mem.pinned.Store32(s.mem.abort, 0)
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if stalls := s.stalls(s.one); len(stalls) > 0 {
 		if err := s.recover(); err != nil {
-			return err
+			return 0, err
 		}
 		if err := context.Cause(ctx); err != nil {
-			return err
+			return 0, err
 		}
-		return &StallError{Position: s.position, Stalls: stalls}
+		return 0, &StallError{Position: s.position, Stalls: stalls}
+	}
+	if choose {
+		if next, err = s.largest(); err != nil {
+			return 0, err
+		}
 	}
 	s.position += len(in.IDs)
-	return context.Cause(ctx)
+	return next, context.Cause(ctx)
+}
+
+// chosenAt is where a pass over a prompt leaves the largest logit in its workspace (kChosenAt of amk/prompt.cuh): in
+// the low half the inverted id. Where no logit is above -inf it is 0, and a step chooses id 0.
+const chosenAt = 8
+
+func (s *Session) largest() (id int, err error) {
+	raw := make([]byte, 8)
+	if err := s.dev.CopyDtoH(raw, s.prompt.memory+chosenAt, nil); err != nil {
+		return 0, err
+	}
+	if key := binary.LittleEndian.Uint64(raw); key != 0 {
+		id = int(^uint32(key))
+	}
+	return id, nil
 }
 
 // checkPrompts returns the intervals of positions in which passes over prompts are compared with single tokens, as
@@ -296,17 +333,20 @@ func (s *Session) checkPrompts() [][2]int {
 }
 
 // comparePrompt decodes n positions from first on, all but the last few by passes without logits, and once more token
-// by token. It compares the logits of those last few, which depend on all rows that the others left in the cache.
+// by token. It compares the logits of those last few, which depend on all rows that the others left in the cache, and
+// the token that is chosen before them.
 func (s *Session) comparePrompt(ctx context.Context, first, n int, report *CheckReport) error {
 	ids := CheckIDs(first, n, s.info.Vocab)
 	var runs [2][][]float32
+	var next [2]int // after those
 	for i, part := range [...]int{n - checkAfter, 1} {
 		if err := s.setCache(first); err != nil {
 			return err
 		}
 		s.position = first
 		for known := range slices.Chunk(ids[:n-checkAfter], part) {
-			if _, err := s.Feed(ctx, known, nil); err != nil {
+			var err error
+			if next[i], err = s.Feed(ctx, known, nil); err != nil {
 				return err
 			}
 		}
@@ -318,6 +358,10 @@ func (s *Session) comparePrompt(ctx context.Context, first, n int, report *Check
 				return err
 			}
 		}
+	}
+	if next[0] != next[1] {
+		report.fail("position %d: a pass over a prompt chooses token %d, and a step %d", first+n-checkAfter, next[0],
+			next[1])
 	}
 	for i := range runs[0] {
 		if !slices.EqualFunc(runs[0][i], runs[1][i], sameBits) {

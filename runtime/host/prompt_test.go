@@ -14,6 +14,7 @@ import (
 
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/text/sampling"
 )
 
 // prompts are the facts of a build with kernels for n tokens of a prompt and for passes of the given rows.
@@ -84,25 +85,30 @@ func TestFeedUsesPassesOverPrompts(t *testing.T) {
 	}
 }
 
-// A pass takes known tokens up to the end of a variant, and leaves the last one to a step; a few are not worth it.
+// A pass takes known tokens up to the end of a variant; a few are not worth it. It leaves the last one to a step that
+// gives logits, or chooses by settings.
 func TestSizesOfPassesOverPrompts(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings     string
 		start, known int
-		logits       bool
+		by           string
 		want         int
 	}{
-		"all but the last":          {"", 0, 100, false, 99},
-		"as many as a pass takes":   {"", 0, 128, false, 100},
-		"to the end of a variant":   {variants, 20, 100, false, 30},
-		"logits have room for 32":   {"", 0, 100, true, 32},
-		"few":                       {"", 0, 8, false, 0},
-		"as few as are worth it":    {"", 0, 9, false, 8},
-		"few before the variant's":  {variants, 44, 60, false, 0},
-		"at the last position":      {"", 127, 1, false, 0},
-		"up to the last position":   {"", 100, 28, false, 27},
-		"one token":                 {"", 0, 1, true, 0},
-		"the end of the first of 3": {variants, 0, 128, false, 16},
+		"all":                       {"", 0, 100, "", 100},
+		"all but the last":          {"", 0, 100, "settings", 99},
+		"for hidden states":         {"", 0, 100, "hidden", 99},
+		"as many as a pass takes":   {"", 0, 128, "", 100},
+		"to the end of a variant":   {variants, 20, 100, "", 30},
+		"logits have room for 32":   {"", 0, 100, "logits", 32},
+		"the last of the logits":    {"", 0, 20, "logits", 19},
+		"few":                       {"", 0, 7, "", 0},
+		"few but the last":          {"", 0, 8, "settings", 0},
+		"as few as are worth it":    {"", 0, 8, "", 8},
+		"few before the variant's":  {variants, 44, 60, "", 0},
+		"at the last position":      {"", 127, 1, "", 0},
+		"up to the last position":   {"", 100, 28, "", 28},
+		"one token":                 {"", 0, 1, "logits", 0},
+		"the end of the first of 3": {variants, 0, 128, "", 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := openPrompts(t, c.settings, "", 100)
@@ -111,7 +117,19 @@ func TestSizesOfPassesOverPrompts(t *testing.T) {
 				_, err := s.Feed(t.Context(), []int{7}, nil)
 				require.NoError(t, err)
 			}
-			require.Equal(t, c.want, s.PromptTokens(c.known, c.logits))
+			var want host.Outputs
+			each := func(int, []float32) error { return nil }
+			switch c.by {
+			case "logits":
+				want.Logits = each
+			case "hidden":
+				want.Hidden = each
+			case "settings":
+				o := sampling.Greedy()
+				o.Temperature = 1
+				require.True(t, s.Choose(&o, sampling.Text{Prompt: make([]int, c.start+c.known)}))
+			}
+			require.Equal(t, c.want, s.PromptTokens(c.known, want))
 		})
 	}
 }
@@ -123,6 +141,7 @@ func TestCheckComparesPassesOverPrompts(t *testing.T) {
 		"the same":        {"prompt=128", ""},
 		"other logits":    {"prompt=128 prompt_off=1", "two runs of the kernel differ"},
 		"a row in a pass": {"prompt=128 prompt_lost=77", "decoded by passes over prompts or token by token"},
+		"another token":   {"prompt=128 prompt_picks=1", "a pass over a prompt chooses token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := openPrompts(t, "", c.image, 128)
@@ -189,7 +208,7 @@ func TestStallInAPassOverAPrompt(t *testing.T) {
 // A file that is not a kernel for prompts of this build is refused before anything large is loaded.
 func TestKernelsForPromptsThatAreRefused(t *testing.T) {
 	for image, want := range map[string]string{
-		"prompt=64 prompt_abi=11":               "runtime ABI is 11",
+		"prompt=64 prompt_abi=12":               "runtime ABI is 12",
 		"prompt=64 prompt_short=8":              "40 bytes, and 48 are expected",
 		"prompt=32":                             "passes of 32 tokens, and the manifest says 64",
 		"prompt=0":                              "a size that no kernel has",
@@ -232,7 +251,7 @@ func TestPartsOfPrompts(t *testing.T) {
 	require.NoError(t, err)
 	facts := s.Facts()
 	require.Equal(t, 65, facts.PromptPart())
-	require.Equal(t, 64, s.PromptTokens(facts.PromptPart(), false), "nothing is left over for a second pass")
+	require.Equal(t, 64, s.PromptTokens(facts.PromptPart(), host.Outputs{}), "nothing is left over for a second pass")
 	require.Equal(t, 32, (&host.Facts{}).PromptPart())
 }
 

@@ -243,7 +243,7 @@ func TestPlan(t *testing.T) {
 		require.ErrorContains(t, err, text)
 	}
 	info, kinds, step := encodePlan(p)
-	info[0] = 11
+	info[0] = 12
 	_, err = decodePlan(info, kinds, step)
-	require.ErrorContains(t, err, "its runtime ABI is 11")
+	require.ErrorContains(t, err, "its runtime ABI is 12")
 }

@@ -80,7 +80,7 @@ static void attend_on_sm() {
   if (thread_index() >= kConsumers) {
     const u32 warp = (thread_index() - kConsumers) / 32;
     PromptCopies copies(launch, warp, launch.exchange + kPromptPlaces.maps);
-    if (warp < kCopyWarps && thread_index() % 32 == 0) copies.template attend<S>(0);
+    if (warp < kCopyWarps && thread_index() % 32 == 0) copies.template attend<S>(0, 0);
     return;
   }
 #endif
@@ -107,6 +107,8 @@ template <class S>
 static void pass(int position, int tokens) {
   launch.position = position;
   launch.steps = tokens;
+  static float asked;
+  launch.hidden = &asked;  // for states of all tokens, so that each is attended for in the last layer too
   memset(exchange.all, 0, sizeof exchange.all);
   for (int token = 0; token < tokens; ++token) {
     for (int e = 0; e < H::kTokenRows; ++e) {

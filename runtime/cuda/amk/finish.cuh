@@ -238,13 +238,23 @@ struct Candidate {
   }
 };
 
-// The same for each token whose rows the thread finishes. A pass over a prompt chooses no token.
+__device__ __forceinline__ void offer(Candidate& best, const Row& r, float v) {
+  best.offer(v, r.row);
+}
+
+// The same for each token whose rows the thread finishes; in a pass over a prompt for the last of
+// them.
 struct Best {
   Candidate of[kTokenTurns];
+  int last = -1;  // of the tokens of a prompt that rows were offered of
   template <class Rows, class Values>
   __device__ __forceinline__ void offer_row(const Rows& r, Values v) {
-    if constexpr (!AMK_PROMPT) {
-      if (r.valid) of[r.token / kTokensAtOnce].offer(v, r.row);
+    if (!r.valid) return;
+    if constexpr (AMK_PROMPT) {
+      if (r.token > last) last = r.token, of[0] = Candidate{};
+      if (r.token == last) offer(of[0], r, v);
+    } else {
+      of[r.token / kTokensAtOnce].offer(v, r.row);
     }
   }
 };

@@ -105,7 +105,7 @@ struct Launch {
   int token;           // of the first step, unless forced
   int n_stop;
   int logit_stride;    // tokens from the logits of a step to the next; 0: all in the same place
-  int reserved;
+  int chooses;         // 1: a pass over a prompt finds the largest logit after its last token
   int positions[kMaxSequences];  // of several sequences in the first step, or kAbsent
 };
 static_assert(sizeof(Launch) == 8 * 19 + 4 * (6 + kMaxSequences),

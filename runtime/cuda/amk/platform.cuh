@@ -5,7 +5,7 @@
 #include "hw/thread.cuh"
 
 // Bumped whenever generated code and these headers must change together.
-#define AMK_RUNTIME_ABI 10
+#define AMK_RUNTIME_ABI 11
 
 // A generated project declares what its target can do; a fallback can be forced with
 // -DAMK_BULK_COPY=0 and so on.

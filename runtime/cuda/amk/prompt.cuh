@@ -38,7 +38,7 @@ constexpr PromptPlaces prompt_places(int operand_columns) {
   // Tiles of tokens are whole.
   constexpr u64 kTiled = round_up(kPromptTokens, AMK_WGMMA ? 2 * kTokenTile : kTokenTile);
   PromptPlaces p{};
-  p.matrices = 1024;  // after the counter of joins
+  p.matrices = 1024;  // after the counter of joins, and what is chosen
   p.maps = next(p.matrices, u64(kMostMatrices) * sizeof(PromptMatrix));
   p.inverse = next(p.maps, AMK_WGMMA ? u64(kMostMatrices) * sizeof(TensorMap) : 0);
   p.rotation = next(p.inverse, u64(kPromptTokens) * 4);
@@ -89,6 +89,7 @@ struct Prompt : Recorder<false> {
   int lane;
   int tokens;
   int position;
+  int first = 0;  // token that stages compute
   int step = 0;
   int layer = 0;
   u32 stage = 0;   // for the stall record
@@ -248,10 +249,25 @@ __device__ __forceinline__ void embed_replicated(Prompt& c, const u8* table) {
                   [&](int column, int token, float x) { c.residual(token)[column] = x; });
 }
 
-// ---- the end: no token is chosen; the host runs a step for the one after a prompt ---------------
+// ---- the end: the largest logit after the last token, if the host has asked for it. By settings a
+// step chooses ------------------------------------------------------------------------------------
+
+// Where the largest is, 0 before the pass: its bits, in order, and after them those of the lowest
+// id that has it, inverted.
+constexpr int kChosenAt = 8;
 
 template <class S>
-__device__ __forceinline__ void publish_best(Prompt&, const Best&, const Page, const Page) {}
+__device__ __forceinline__ void publish_best(Prompt& c, const Best& offers, const Page,
+                                             const Page) {
+  if (!c.launch.chooses) return;
+  const bool has = offers.last == c.tokens - 1;
+  const Candidate best = reduce_warp(has ? offers.of[0] : Candidate{});
+  if (c.lane > 0 || best.value == -INFINITY) return;
+  const u32 bits = bits_of(best.value + 0.0f);  // -0 is 0
+  const u32 order = bits >> 31 ? ~bits : bits | 1u << 31;
+  max_relaxed(reinterpret_cast<u64*>(c.launch.exchange + kChosenAt),
+              u64(order) << 32 | ~u32(best.index));
+}
 __device__ __forceinline__ void sample(Prompt&, const Page, const Page) {}
 __device__ __forceinline__ void stop(Prompt&) {}
 __device__ __forceinline__ void emit(Prompt&) {}

@@ -154,17 +154,18 @@ __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page 
   int stride;
   const u16* queries = append<S>(c, heads, cache, stride);
   join(c);
+  if (c.layer == kLayers - 1) c.first = first_wanted(c.launch);
 #if AMK_WGMMA
   if constexpr (kWideAttention<S>) {
     begin_copies(c);
-    const WideUnits<S> units{c.position, c.tokens};
+    const WideUnits<S> units{c.position, c.tokens, c.first};
     units.each(c.sm, [&](int unit) {
       attend_wide<S>(c, units, unit, queries, stride, out, sinks, cache);
     });
   }
 #endif
   if constexpr (!kWideAttention<S>) {
-    const PromptUnits<S> units{c.position, c.tokens};
+    const PromptUnits<S> units{c.position, c.tokens, c.first};
     units.each(c.sm, [&](int unit) {
       attend_columns<S>(c, units, unit, queries, stride, out, sinks, cache);
     });
@@ -184,8 +185,8 @@ __device__ __forceinline__ void combine(Prompt& c, const Page, const Page out) {
   const uint2* from = reinterpret_cast<const uint2*>(c.operand());
   uint2* const to = reinterpret_cast<uint2*>(c.values<Element>(out));
 #pragma unroll 1
-  for (int i = c.sm * kConsumers + c.tid; i < c.tokens * (H::kQueryRows / 4);
-       i += kSMs * kConsumers)
+  for (int i = c.first * (H::kQueryRows / 4) + c.sm * kConsumers + c.tid;
+       i < c.tokens * (H::kQueryRows / 4); i += kSMs * kConsumers)
     to[i] = from[i];
   join(c);
 }

@@ -306,7 +306,7 @@ struct CacheCopies {
   __device__ static __forceinline__ void copy(PromptCopies& c, Cache cache) {
     using H = HeadsOf<S>;
     using Wide = WideHeads<S>;
-    const WideUnits<S> units{c.launch.position, c.tokens};
+    const WideUnits<S> units{c.launch.position, c.tokens, c.first};
     const u8* const of_layer = c.cache + layer_cache<H>(cache) + c.warp * H::kHalfBlockBytes;
     units.each(block_index(), [&](int unit) {
       const u8* const head = of_layer + size_t(units.head(unit)) * H::kHeadCacheBytes;

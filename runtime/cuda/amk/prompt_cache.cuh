@@ -76,12 +76,15 @@ template <class S, int kBlockColumns>
 struct ColumnUnits {
   using H = HeadsOf<S>;
   int position, tokens;
+  int first = 0;  // token that is computed; a unit begins with it
 
-  // Those of a head, and all.
+  // Those of a head for all tokens, and all that are computed.
   __device__ __forceinline__ int of_head() const {
     return ceil_div(tokens * H::kGroupHeads, kBlockColumns);
   }
-  __device__ __forceinline__ int count() const { return H::kKVHeads * of_head(); }
+  __device__ __forceinline__ int count() const {
+    return H::kKVHeads * (of_head() - first * H::kGroupHeads / kBlockColumns);
+  }
   __device__ __forceinline__ static int head(int unit) { return unit % H::kKVHeads; }
   // The first column.
   __device__ __forceinline__ int column(int unit) const {

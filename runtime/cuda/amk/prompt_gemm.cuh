@@ -277,10 +277,11 @@ __device__ __forceinline__ void narrow_gemv(Prompt& c, const u8* matrix, const R
   constexpr int kStride = kPartBytes * kParts;
   constexpr int kRowTiles = ceil_div(kPartRows, kPromptRows) * kParts;
   prepare<S>(c, in);
-  const int token_tiles = ceil_div(c.tokens, kTokenTile);
+  const int first_tile = c.first / kTokenTile;
+  const int token_tiles = ceil_div(c.tokens, kTokenTile) - first_tile;
 #pragma unroll 1
   for (int i = c.sm; i < kRowTiles * token_tiles; i += kSMs) {
-    const int token_tile = i % token_tiles, row_tile = i / token_tiles;
+    const int token_tile = first_tile + i % token_tiles, row_tile = i / token_tiles;
     const int part = row_tile / (kRowTiles / kParts);
     const int in_part = row_tile % (kRowTiles / kParts) * kPromptRows + c.warp * 16;
     const bool there[2] = {in_part < kPartRows, in_part + kTileRows < kPartRows};

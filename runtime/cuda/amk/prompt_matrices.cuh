@@ -59,7 +59,7 @@ struct MatrixList {
     if (next < end) *next++ = prompt_matrix<S>(matrix);
   }
   template <class S, class Cache>
-  __device__ __forceinline__ void attend(Cache) {}
+  __device__ __forceinline__ void attend(int, Cache) {}
 };
 
 }  // namespace amk

@@ -67,6 +67,11 @@ __device__ __forceinline__ Pair soft_cap(Pair v, float cap) {
 }
 __device__ __forceinline__ Pair clip(Pair v, float cap) { return {clip(v.x, cap), clip(v.y, cap)}; }
 
+__device__ __forceinline__ void offer(Candidate& best, const RowPair& r, Pair v) {
+  best.offer(v.x, r.row);
+  if (r.both()) best.offer(v.y, r.row + 1);
+}
+
 __device__ __forceinline__ Pair residual(Prompt& c, const RowPair& r) {
   if (!r.valid) return {0, 0};
   const float2 v = *reinterpret_cast<const float2*>(c.residual(r.token) + r.row);

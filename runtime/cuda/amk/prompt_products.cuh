@@ -33,7 +33,7 @@ template <class S, class Reader, class Finish>
 __device__ __forceinline__ void wide_gemv(Prompt& c, const Reader& in, Finish&& finish) {
   if constexpr (!OperandPage<S>::kWritten) prepare<S>(c, in);
   begin_copies(c);
-  const PromptTiles<S> tiles(c.tokens);
+  const PromptTiles<S> tiles(c.tokens, c.first);
 #pragma unroll 1
   for (int i = c.sm; i < tiles.count(); i += kSMs)
     ProductFor<S>::template tile<Reader>(c, tiles[i], finish);
@@ -46,7 +46,7 @@ __device__ __forceinline__ void gemv(Prompt& c, const Reader& in, Finish&& finis
   static_assert(S::kColumns % 4 == 0, "what codegen admits");
   if constexpr (Reader::kResidual) add_due(c);
   const u8* matrix = c.next_matrix();
-  if (kOffers<S> && !c.launch.logits) return;
+  if (kOffers<S> && !c.launch.logits && !c.launch.chooses) return;
 #if AMK_WGMMA
   if constexpr (kByWgmma<S>) {
     wide_gemv<S>(c, in, finish);

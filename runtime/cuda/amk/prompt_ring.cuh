@@ -65,10 +65,13 @@ template <class S>
 struct PromptTiles {
   using Shape = RowShape<S>;
   static constexpr int kWide = 512 / Shape::kTileTokens;  // tiles of tokens side by side
+  int first;  // of the tiles of tokens
   int token_tiles;
 
-  __device__ __forceinline__ explicit PromptTiles(int tokens)
-      : token_tiles(ceil_div(tokens, Shape::kTileTokens)) {}
+  // Of all tokens from one on, with which a tile begins.
+  __device__ __forceinline__ explicit PromptTiles(int tokens, int from = 0)
+      : first(from / Shape::kTileTokens),
+        token_tiles(ceil_div(tokens, Shape::kTileTokens) - first) {}
   __device__ __forceinline__ int count() const { return token_tiles * Shape::kRowTiles; }
   __device__ __forceinline__ PromptTile operator[](int i) const {
     const int block = i / (Shape::kBlockTiles * token_tiles);
@@ -79,7 +82,7 @@ struct PromptTiles {
     const int wide = min(kWide, token_tiles - group * kWide);
     const int row_tile = block * Shape::kBlockTiles + at / wide;
     const int part = row_tile / Shape::kPartTiles;
-    return {group * kWide + at % wide, part,
+    return {first + group * kWide + at % wide, part,
             (row_tile - part * Shape::kPartTiles) * Shape::kRows};
   }
 };
@@ -106,7 +109,9 @@ struct PromptCopies {
   const TensorMap* maps;
   int tokens;
   u32 warp;  // of those that copy
-  bool logits;
+  bool offers;  // logits
+  int wanted;   // the first token whose results are wanted
+  int first = 0;  // token that stages compute
   u32 products = 0;
   NextSlot next;
   // Of the spin of a wait.
@@ -120,7 +125,8 @@ struct PromptCopies {
         maps(reinterpret_cast<const TensorMap*>(maps)),
         tokens(of.steps),
         warp(warp),
-        logits(of.logits != nullptr) {}
+        offers(of.logits != nullptr || of.chooses),
+        wanted(first_wanted(of)) {}
 
   // Where the operand of a stage is (prompt.cuh).
   template <class S>
@@ -140,10 +146,10 @@ struct PromptCopies {
   __device__ __forceinline__ void take(const u8* matrix) {
     const TensorMap* map = maps++;
     if constexpr (kByWgmma<S>) {
-      if (kOffers<S> && !logits) return;
+      if (kOffers<S> && !offers) return;
       await_operand();
       next.begin();
-      const PromptTiles<S> tiles(tokens);
+      const PromptTiles<S> tiles(tokens, first);
 #pragma unroll 1
       for (int i = block_index(); i < tiles.count(); i += kSMs)
         TileCopies<S, Matrix<S>::kQuantised>::copy(*this, tiles[i], matrix, map);
@@ -151,7 +157,8 @@ struct PromptCopies {
   }
 
   template <class S, class Cache>
-  __device__ __forceinline__ void attend(Cache of) {
+  __device__ __forceinline__ void attend(int layer, Cache of) {
+    if (layer == kLayers - 1) first = wanted;
     if constexpr (kWideAttention<S>) {
       await_operand();
       next.begin();

@@ -204,6 +204,15 @@ template <class S>
 constexpr int kOperandColumns<S, decltype(void(S::kColumns))> =
     OperandPage<S>::kWritten ? 0 : int(PromptShape<S>::kTileBytes / kTokenTile / 2) * kSplitK<S>;
 
+// The first token whose results are wanted, with which a tile begins: when the last layer has its
+// rows in the cache, nobody reads what else is computed of others. Without logits or hidden states,
+// that is the tile of the last token, if one is chosen after it, and otherwise none.
+__device__ __forceinline__ int first_wanted(const Launch& launch) {
+  constexpr int kTiles = 2 * kTokenTile;
+  if (launch.logits || launch.hidden) return 0;
+  return launch.chooses ? (launch.steps - 1) / kTiles * kTiles : round_up(launch.steps, kTiles);
+}
+
 // The most columns of an operand, of n stages.
 template <int kStages>
 constexpr int most_columns(const int (&of_stages)[kStages]) {

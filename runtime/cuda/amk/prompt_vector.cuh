@@ -63,7 +63,8 @@ __device__ __forceinline__ void prepare(Prompt& c, const Reader& in) {
   };
   const int units = ceil_div(c.tokens, kTogether) * kParts;
 #pragma unroll 1
-  for (int first = c.sm * kGroups; first < units; first += kSMs * kGroups) {
+  for (int first = c.first / kTogether * kParts + c.sm * kGroups; first < units;
+       first += kSMs * kGroups) {
     const int unit = first + group, token = unit / kParts * kTogether, part = unit % kParts;
     auto load = [&](uint2 (&x)[kTogether], int sub) {
       const int column = column_of(sub);
@@ -137,7 +138,7 @@ __device__ __forceinline__ void prepare(Prompt& c, const Reader& in) {
 __device__ __forceinline__ void add_due(Prompt& c) {
   if (!c.due.gain) return;
 #pragma unroll 1
-  for (int token = c.sm; token < c.tokens; token += kSMs) {
+  for (int token = c.first + c.sm; token < c.tokens; token += kSMs) {
     const u16* branch = c.values<Element>(c.due.page) + size_t(token) * kHidden * c.due.parts;
     float v[kOwnGroups][kTogether];
     float2 squares[1] = {};

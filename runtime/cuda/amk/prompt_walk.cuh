@@ -10,8 +10,8 @@ namespace amk {
 
 constexpr int kMostMatrices = kLayers * 8 + 16;
 
-// Whether a stage offers logits to be chosen from: its product is left out unless the logits
-// themselves are asked for.
+// Whether a stage offers logits to be chosen from: its product is left out unless these or the
+// largest of the last token's are asked for.
 template <class S>
 constexpr bool kOffers = false;
 
@@ -36,19 +36,19 @@ struct Turns {
   }
   // Of a layer, which has the cache of its number unless the line says which.
   template <class S, class C, class Cache>
-  __device__ __forceinline__ void cache(C& c, int, int, Cache cache) {
-    c.template attend<S>(cache);
+  __device__ __forceinline__ void cache(C& c, int layer, int, Cache cache) {
+    c.template attend<S>(layer, cache);
   }
   template <class S, class C>
   __device__ __forceinline__ void cache(C& c, int layer, int) {
-    c.template attend<S>(layer);
+    c.template attend<S>(layer, layer);
   }
   template <class Sink>
   __device__ __forceinline__ void copy(Sink&, int) { first = false; }
 };
 
-// What goes over the matrices of a pass: take<S>(matrix) for each, and attend<S>(cache) where a
-// stage of attention is.
+// What goes over the matrices of a pass: take<S>(matrix) for each, and attend<S>(layer, cache)
+// where a stage of attention is.
 template <class C>
 struct MatrixWalk {
   C& c;

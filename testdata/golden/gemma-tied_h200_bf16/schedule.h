@@ -194,7 +194,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 10, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 11, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

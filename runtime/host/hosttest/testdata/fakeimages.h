@@ -22,6 +22,7 @@ static uint32_t pass_exchange = 8192;
 static struct { uint32_t abi, tokens, threads, shared; uint64_t workspace, matrices, maps; uint32_t most, reserved; } prompt;
 static int is_prompt, prompt_short;
 static long prompt_off, prompt_lost;  // a bit of its logits; at this position its row of the cache is another token's
+static long prompt_picks;  // what is added to the id that it chooses
 static Kernel prompt_kernel = {"amk_prompt", 1, {208}, 0};
 static Kernel matrices_kernel = {"amk_prompt_matrices", 1, {208}, 0};
 
@@ -31,7 +32,7 @@ static long batch_off, batch_writes, mixed_off, mixed_writes, mixed_picks, eager
 static long late, is_lean, has_parts, part_us, launch_us, part_picks;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
-    {"abi", &info.abi, 0, 10}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
+    {"abi", &info.abi, 0, 11}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
     {"shared", &info.shared, 0, 1 << 16}, {"exchange", &info.exchange, 0, 4096}, {"per_step", &info.per_step, 0, 14},
     {"trace", &info.trace, 0, 128},
     {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
@@ -116,7 +117,7 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   if (r) return r;
   if (strstr(image, "REFERENCE")) {
     const char* layers = strstr(image, " layers=");
-    reference.abi = 10, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
+    reference.abi = 11, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
     exchanges_of_layer = number(image, "exchanges", 2);
     reference_step[0].elements = number(image, "embed", 64);
     reference_step[1].elements = number(image, "qkv", 128);
@@ -131,10 +132,11 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   }
   is_prompt = strstr(image, " prompt=") != 0, is_pass = 0;
   if (is_prompt) {
-    prompt.abi = number(image, "prompt_abi", 10), prompt.tokens = number(image, "prompt", 0);
+    prompt.abi = number(image, "prompt_abi", 11), prompt.tokens = number(image, "prompt", 0);
     prompt.threads = number(image, "prompt_threads", 256), prompt.shared = number(image, "prompt_shared", 1 << 15);
     prompt.workspace = number(image, "prompt_workspace", 1 << 16), prompt_short = number(image, "prompt_short", 0);
-    prompt_off = number(image, "prompt_off", 0), prompt_lost = number(image, "prompt_lost", -1);
+    prompt_off = number(image, "prompt_off", 0), prompt_picks = number(image, "prompt_picks", 0);
+    prompt_lost = number(image, "prompt_lost", -1);
     pass_more = number(image, "more", 0), pass_layout = number(image, "layout", 0), pass_model = number(image, "model", 0);
     prompt.matrices = number(image, "prompt_list", 1024), prompt.maps = number(image, "prompt_maps", 2048);
     prompt.most = number(image, "prompt_matrices", 4);

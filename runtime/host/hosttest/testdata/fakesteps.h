@@ -6,7 +6,7 @@ typedef struct Launch {
   Ptr weights, cache, exchange, logits, trace, forced, tokens, host_tokens, abort, abort_device, stalls, stop_ids, sampling,
       choices, rounds, embeddings, hidden;
   uint64_t spin_limit_ns, first_epoch;
-  int steps, position, token, n_stop, logit_stride, reserved, positions[8];
+  int steps, position, token, n_stop, logit_stride, chooses, positions[8];
 } Launch;
 
 #include "fakechoice.h"
@@ -240,14 +240,15 @@ static void list_matrices(void* arg) {
   free(l);
 }
 
-// A pass over a prompt: `steps` tokens, all given, none chosen. The exchange pages are the workspace, whose first word
-// counts joins.
+// A pass over a prompt: `steps` tokens, all given; what is chosen after the last is left where the host looks for it.
+// The exchange pages are the workspace, whose first word counts joins.
 static void read_prompt(void* arg) {
   Launch* l = arg;
   const int* forced = host(l->forced);
   runs++;
   if (sticky_code || gives_up_too(l)) goto end;
   if (*(uint32_t*)host(l->exchange)) complain("the counter of joins is not 0");
+  if (((uint64_t*)host(l->exchange))[1]) complain("what an earlier pass has chosen is still there");
   if (l->steps < 1 || l->steps > (int)prompt.tokens) complain("more tokens than a pass over a prompt takes");
   if (l->logits && l->steps > 32) complain("logits of more tokens than there is room for");
   if (variant_of(l->position) != variant_of(l->position + l->steps - 1)) complain("a pass runs into another variant");
@@ -264,7 +265,9 @@ static void read_prompt(void* arg) {
   long lost = lost_row;
   if (prompt_lost >= 0) lost_row = prompt_lost;
   for (int i = 0; i < l->steps && !sticky_code; i++) {
-    if (step(l, i, l->steps, forced[i], 0, (Decoded){0}) < 0) break;
+    int chosen = step(l, i, l->steps, forced[i], 0, (Decoded){0});
+    if (chosen < 0) break;
+    if (l->chooses) ((uint64_t*)host(l->exchange))[1] = (uint64_t)0xc0000000 << 32 | (uint32_t)~(chosen + prompt_picks);
     if (prompt_off && l->logits) ((float*)host(l->logits))[(size_t)i * info.vocab] += 1e-6f;
   }
   lost_row = lost;
