@@ -19,11 +19,13 @@ type Prompt struct {
 	Tokens     int     `json:"tokens"`
 	Cached     int     `json:"cached,omitempty"` // of them, that are not read
 	Passes     int     `json:"passes"`           // of the kernel for prompts
-	Steps      int     `json:"steps"`            // of one token, the last of which chooses the first one
+	Steps      int     `json:"steps"`            // of one token, for a rest that is too short for a pass
 	FirstToken float64 `json:"first_token_ms"`
-	// its parts: products, with the joins around them; attention, with moving what several splits make; and steps
+	// its parts: products, with the joins around them; attention, with moving what several splits make; the product of
+	// the head, if a pass chooses; and steps
 	Products    float64  `json:"products_ms"`
 	Attention   float64  `json:"attention_ms"`
+	Head        float64  `json:"head_ms"`
 	Stepping    float64  `json:"steps_ms"`
 	Assumptions []string `json:"assumptions"`
 }
@@ -32,6 +34,7 @@ type Prompt struct {
 type PromptModel struct {
 	step   *Model
 	tokens int // of a pass at most
+	former bool
 	m      machine
 	steps  map[int]float64 // latencies, by position
 }
@@ -44,7 +47,15 @@ func NewPrompt(p *ir.Program, tokens int) (*PromptModel, error) {
 		return nil, err
 	}
 	machine := newMachine(m, 0, float64(m.reader.chunk), kernel.Kept{})
-	return &PromptModel{m, tokens, machine, map[int]float64{}}, nil
+	return &PromptModel{step: m, tokens: tokens, m: machine, steps: map[int]float64{}}, nil
+}
+
+// Former is the model of the kernel that the measured prompts were read with: attention by mma, an operand prepared for
+// every product, and a step for the last token of a prompt.
+func (m *PromptModel) Former() *PromptModel {
+	f := *m
+	f.former = true
+	return &f
 }
 
 // At predicts the first token after a prompt of n tokens. The error is a diagnostic.
@@ -65,10 +76,20 @@ func (m *PromptModel) After(cached, tokens int) (*Prompt, error) {
 	if tokens >= shortestMeasured && m.held() && cached == 0 {
 		out.Label = Predicted
 	}
-	// The last token is a step's.
-	products, attention, passes, at, err := m.passes(cached, tokens-1)
+	end := tokens
+	if m.former {
+		end--
+	}
+	products, attention, passes, at, err := m.passes(cached, end)
 	if err != nil {
 		return nil, err
+	}
+	if at == tokens {
+		head, err := m.head(tokens - 1)
+		if err != nil {
+			return nil, err
+		}
+		out.Head = head / 1e3
 	}
 	out.Products, out.Attention, out.Passes = products/1e3, attention/1e3, passes
 	out.Steps = tokens - at
@@ -77,7 +98,7 @@ func (m *PromptModel) After(cached, tokens int) (*Prompt, error) {
 		return nil, err
 	}
 	out.Stepping = stepping / 1e3
-	out.FirstToken = out.Products + out.Attention + out.Stepping
+	out.FirstToken = out.Products + out.Attention + out.Head + out.Stepping
 	return out, nil
 }
 
@@ -100,6 +121,25 @@ func (m *PromptModel) passes(at, end int) (products, attention float64, n, to in
 		products, attention, n, at = products+p, attention+a, n+1, at+tokens
 	}
 	return products, attention, n, at, nil
+}
+
+// head is the time of the product that the token after a prompt is chosen by: with the last tile of tokens.
+func (m *PromptModel) head(at int) (float64, error) {
+	v, err := m.step.variant(at)
+	if err != nil {
+		return 0, err
+	}
+	stages, err := m.step.reader.stages(v, at)
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for _, s := range stages {
+		if s.body.Streams == kernel.Tiles && chooses(s) {
+			sum += m.product(s, nil, promptTokens)
+		}
+	}
+	return sum, nil
 }
 
 // stepping is the time of the steps at some positions: of each variant the mean of a few, as often as it has steps.
@@ -137,11 +177,12 @@ func (m *PromptModel) pass(v *ir.Variant, at, tokens int) (products, attention f
 	if err != nil {
 		return 0, 0, err
 	}
+	var before *stage
 	for n, s := range stages {
 		times := float64(len(s.indices()))
 		switch {
 		case s.body.Streams == kernel.Tiles && !chooses(s):
-			products += times * m.product(s, tokens)
+			products += times * m.product(s, before, tokens)
 		case s.body.Begins:
 			products += memoryLatency*float64(ceil(tokens, m.m.sms)) + join
 		case s.body.Streams == kernel.CacheRows:
@@ -153,6 +194,7 @@ func (m *PromptModel) pass(v *ir.Variant, at, tokens int) (products, attention f
 		case s.body.Polls > 0:
 			attention += times * m.combine(s, tokens)
 		}
+		before = s
 	}
 	return products, attention, nil
 }
@@ -230,12 +272,30 @@ func (m *PromptModel) quadProduct(s *stage, tokens int) float64 {
 	return max(float64(ceil(tiles, m.m.sms))*tile, bytes/m.m.read)
 }
 
-// product is the time of a matrix stage: its operand is written, all join, its tiles are multiplied, and all join.
-func (m *PromptModel) product(s *stage, tokens int) float64 {
+// writes reports whether a stage writes the operand of the one after it as it finishes its rows (promptOperands of
+// codegen).
+func (m *PromptModel) writes(before, s *stage) bool {
+	if m.former || before == nil || before.body.Streams != kernel.Tiles || s.ir.Ops[0].Code != ir.GEMV {
+		return false
+	}
+	for _, of := range []*stage{before, s} {
+		if _, quantised := of.format.(format.Quantised); quantised || of.format == nil {
+			return false
+		}
+	}
+	return s.columns%format.QuadColumns == 0
+}
+
+// product is the time of a matrix stage: its operand is written, unless the stage before has written it, all join, its
+// tiles are multiplied, and all join.
+func (m *PromptModel) product(s, before *stage, tokens int) float64 {
 	if s.format == nil {
 		return 0
 	}
 	if m.step.program.Target.Arch == "sm_90a" {
+		if m.writes(before, s) {
+			return m.wideProduct(s, tokens) + join
+		}
 		operand := float64(2*2*tokens*s.columns) / promptVector // 16 bits, read and written
 		wide := m.wideProduct
 		if _, quantised := s.format.(format.Quantised); quantised {
@@ -286,13 +346,29 @@ func (m *PromptModel) attend(v *ir.Variant, of *stage, number, at, tokens int) (
 		visits := math.Ceil(blocks/float64(units)) + own
 		unit := visits*promptBlock*(roundCycles+fragmentCycles*float64(fragments)) +
 			2*m.m.fit.UnitCycles*float64(splits) // of two groups of heads
+		if m.wideAttention(s) {
+			shares := math.Min(visits, float64(kernel.Warps*splits))
+			unit = wideIssue * (wideBlock*visits + wideShare*shares + wideSplit*float64(splits))
+		}
 		for range units {
-			busy[next%m.m.sms] += unit / m.m.clock
-			most = max(most, busy[next%m.m.sms])
+			sm := next % m.m.sms
+			if !m.former && next/m.m.sms%2 == 1 { // turns go to and fro
+				sm = m.m.sms - 1 - sm
+			}
+			busy[sm] += unit / m.m.clock
+			most = max(most, busy[sm])
 			next++
 		}
 	}
 	return most + 2*join, nil
+}
+
+// wideAttention is kWideAttention of prompt_shape.cuh: whether wgmma attends.
+func (m *PromptModel) wideAttention(s *stage) bool {
+	p := m.step.program
+	padded := ceil(p.FactsOf(s.ir, s.loop).HeadDim, 16) * 16
+	divided := padded%32 == 0 && padded <= 128 || padded%64 == 0
+	return !m.former && p.Target.Arch == "sm_90a" && p.Model.Cache == p.Model.Weights && divided
 }
 
 // combine is the time to move what attention has joined of several splits: elements of 16 bits, read and written.
@@ -304,7 +380,7 @@ func (m *PromptModel) combine(s *stage, tokens int) float64 {
 // held reports whether internal/costcheck holds predictions for such prompts to measurements.
 func (m *PromptModel) held() bool {
 	p := m.step.program
-	return p.Target.Name == CalibratedOn && m.tokens > 0 && !m.quantised(true) && !m.quantised(false)
+	return m.former && p.Target.Name == CalibratedOn && m.tokens > 0 && !m.quantised(true) && !m.quantised(false)
 }
 
 // quantised reports whether there are matrices of integers, or of fp8.
@@ -325,7 +401,12 @@ func (m *PromptModel) assumptions() []string {
 		say("the build has no kernel for prompts: steps read them")
 		return out
 	}
-	switch wide := m.step.program.Target.Arch == "sm_90a"; {
+	wide := m.step.program.Target.Arch == "sm_90a"
+	if wide && !m.former {
+		say("attention by wgmma as long as its instructions say, and no operands that other products write: never " +
+			"measured")
+	}
+	switch {
 	case wide && (m.quantised(true) || m.quantised(false)):
 		say("quantised matrices: products as long as in a prototype of the kernel on an H200")
 	case m.quantised(true):

@@ -23,18 +23,20 @@ func TestPartsOfPrompts(t *testing.T) {
 	p := schedule(t, pycoder)
 	for _, c := range []struct{ pass, tokens, passes, steps int }{
 		{0, 40, 0, 40},     // no kernel for prompts
-		{512, 8, 0, 8},     // too few known tokens
-		{512, 9, 1, 1},     // eight of them
-		{512, 513, 1, 1},   // a pass of 512, and the last token
+		{512, 7, 0, 7},     // too few tokens
+		{512, 8, 1, 0},     // enough
+		{512, 512, 1, 0},   // as many as a pass has
+		{512, 513, 1, 1},   // and one more
 		{512, 516, 1, 4},   // and a rest that is too short for a pass
-		{512, 1024, 2, 1},  // two
-		{64, 129, 2, 1},    // of 64
-		{1024, 1024, 2, 1}, // a variant ends at 511, and so does a pass
+		{512, 1024, 2, 0},  // two
+		{64, 128, 2, 0},    // of 64
+		{1024, 1024, 2, 0}, // a variant ends at 511, and so does a pass
 	} {
 		got := predictPrompt(t, p, c.pass, c.tokens)
 		require.Equal(t, c.passes, got.Passes, "%+v", c)
 		require.Equal(t, c.steps, got.Steps, "%+v", c)
-		require.InEpsilon(t, got.FirstToken, got.Products+got.Attention+got.Stepping, 1e-9)
+		require.InEpsilon(t, got.FirstToken, got.Products+got.Attention+got.Head+got.Stepping, 1e-9)
+		require.Equal(t, c.steps == 0, got.Head > 0, "%+v", c)
 		require.Equal(t, c.passes > 0, got.Attention > 0, "%+v", c)
 		require.Equal(t, got, predictPrompt(t, p, c.pass, c.tokens), "the same program, the same numbers")
 	}
@@ -77,7 +79,7 @@ func TestPromptsThatAreCached(t *testing.T) {
 func TestPromptsAlongsideOthers(t *testing.T) {
 	m, err := cost.NewPrompt(schedule(t, pycoder), 512)
 	require.NoError(t, err)
-	whole, err := m.At(1000)
+	whole, err := m.At(999) // the last one is decoded with the others
 	require.NoError(t, err)
 	reading := whole.Products + whole.Attention
 	last := 0
@@ -127,8 +129,20 @@ func TestPromptsOnOtherGPUs(t *testing.T) {
 	require.Greater(t, slow.Products, base.Products, "weights come from memory once")
 	plain := with(func(t *ir.Target) { t.Arch = "sm_80" })
 	require.GreaterOrEqual(t, plain.Products, base.Products, "mma instead of wgmma")
-	require.Equal(t, cost.Predicted, base.Label)
-	require.Equal(t, cost.NeverMeasured, with(func(t *ir.Target) { t.Name = "other" }).Label)
+	require.Equal(t, cost.NeverMeasured, base.Label)
+	for name, label := range map[string]string{cost.CalibratedOn: cost.Predicted, "other": cost.NeverMeasured} {
+		p := schedule(t, pycoder)
+		target := *p.Target
+		target.Name = name
+		p.Target = &target
+		m, err := cost.NewPrompt(p, 512)
+		require.NoError(t, err)
+		former, err := m.Former().At(513)
+		require.NoError(t, err)
+		require.Equal(t, label, former.Label, "what was measured is the former kernel on one GPU")
+		require.Positive(t, former.Steps)
+		require.Zero(t, former.Head)
+	}
 	require.Contains(t, strings.Join(plain.Assumptions, "\n"), "products by mma")
 	none := predictPrompt(t, schedule(t, pycoder), 0, 20)
 	require.Contains(t, strings.Join(none.Assumptions, "\n"), "steps read them")
