@@ -96,7 +96,8 @@ func (b *builder) placeWeights() error {
 
 // inLayers returns the members of the families of one name, layer by layer, where a table says where each lies: it
 // takes several families to have all layers, and they are of several shapes or formats, in the order of heads of
-// several sizes, or of experts in some layers; or layers of some kinds have none, for which there is no member.
+// several sizes, or of experts in some layers; or layers of some kinds have none, for which there is no member, such as
+// those without experts, without attention or without a convolution.
 func (b *builder) inLayers(name string) []*ir.Member {
 	if !ir.IsFamily(name) {
 		return nil
@@ -117,7 +118,7 @@ func (b *builder) inLayers(name string) []*ir.Member {
 		members += buf.Count
 	}
 	out := make([]*ir.Member, b.p.Model.Layers)
-	some := members < len(out) && b.p.Model.Differ(ir.ExpertsOf)
+	some := members < len(out) && (b.p.Model.Differ(ir.ExpertsOf) || b.p.Model.Differ(ir.TapsOf))
 	if !some && (!several || members != len(out)) {
 		return nil
 	}

@@ -27,7 +27,7 @@ func classify(s *ir.Stage) (*kernel.Body, error) {
 	return b, nil
 }
 
-// nearest lists the sequences of ops of bodies that contain one of the given ops. Norms and rotations
+// nearest lists the sequences of ops of bodies that contain one of the given ops. Norms, rotations and appends
 // do not count, which stages of several bodies have. Where no sequence has one, it spells all.
 func nearest(codes []string) string {
 	product := "RMSNORM, LAYERNORM or nothing, GEMV_TILE, and then some of " + finishingOps()
@@ -42,7 +42,8 @@ func nearest(codes []string) string {
 	all = slices.Compact(all)
 	for _, seq := range all {
 		if slices.ContainsFunc(strings.Fields(seq), func(code string) bool {
-			return code != ir.RMSNORM.String() && code != ir.ROPE.String() && slices.Contains(codes, code)
+			return code != ir.RMSNORM.String() && code != ir.ROPE.String() && code != ir.KVAppend.String() &&
+				slices.Contains(codes, code)
 		}) {
 			near = append(near, seq)
 		}
@@ -134,7 +135,7 @@ func (b *builder) checkLayers(s *ir.Stage, at site) error {
 	for _, i := range at.indicesOf(s) {
 		layer, _ := s.Layer.At(i)
 		of := b.p.Model.Of(layer)
-		if of.Heads != first.Heads || of.State() != first.State() {
+		if of.Heads != first.Heads || of.Attended() != first.Attended() {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "runs in layer %d with %d heads and %d kv heads of %d "+
 				"elements, and in another with %d, %d and %d; want a stage for each kind of layers", layer, of.Heads,
 				of.KVHeads, of.HeadDim, first.Heads, first.KVHeads, first.HeadDim)

@@ -176,9 +176,10 @@ func (d *cudaData) Sizes() []sizeConstant {
 	}{{"kIntermediate", "kIntermediates", ir.IntermediateOf}, {"kHeads", "kHeadCounts", ir.HeadsOf},
 		{"kKVHeads", "kKVHeadCounts", ir.KVHeadsOf}, {"kHeadDim", "kHeadDims", ir.HeadDimOf},
 		{"kExperts", "kExpertCounts", ir.ExpertsOf}, {"kExpertsPerToken", "kExpertsOfTokens", ir.PerTokenOf},
-		{"kShared", "kSharedWidths", ir.SharedOf}, {"kSharedGates", "kSharedGateCounts", ir.SharedGatesOf}} {
+		{"kShared", "kSharedWidths", ir.SharedOf}, {"kSharedGates", "kSharedGateCounts", ir.SharedGatesOf},
+		{"kConvChannels", "kConvWidths", ir.ChannelsOf}, {"kConvTaps", "kConvReaches", ir.TapsOf}} {
 		if m.Most(c.of) == 0 {
-			continue // there are no experts
+			continue // there are no experts, or no convolutions
 		}
 		size := sizeConstant{Name: c.name, Value: m.Most(c.of), List: c.list}
 		if m.Differ(c.of) {
@@ -437,11 +438,11 @@ func (b *builder) registerPool() bool {
 	return b.pass.NumTokens() > 1 && specific && err == nil && n >= 90
 }
 
-// cacheLayout returns the layout of the KV cache.
+// cacheLayout returns the layout of the keys and values of attention.
 func (b *builder) cacheLayout() ir.LayoutKind {
 	for i := range b.p.Buffers {
-		if b.p.Buffers[i].Kind == ir.KVCache {
-			return b.p.Buffers[i].Layout.Kind
+		if buf := &b.p.Buffers[i]; buf.Kind == ir.KVCache && buf.Layout.Kind == ir.KVBlock16 {
+			return ir.KVBlock16
 		}
 	}
 	return ir.KVRows16

@@ -97,8 +97,10 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		}
 		walk("turns.weights<%s>(p.c, %s, %s);", st.Struct, place, layer)
 	case kernel.CacheRows:
-		walk("turns.cache<%s>(p.c, %s, position%s);", st.Struct, layer, get(b.cache(k.Cache, at, layer)))
-		args += get(b.cache(k.Cache, at, computed))
+		walk("turns.cache<%s>(p.c, %s, position%s);", st.Struct, layer, get(b.state(s, k.Cache, at, layer)))
+	}
+	if state := kind.State(k); state != nil {
+		args += get(b.state(s, *state, at, computed))
 	}
 	join, joins := b.joins[s]
 	switch {

@@ -30,6 +30,6 @@ func TestFactsOfLayersWithoutCaches(t *testing.T) {
 	require.NoError(t, err)
 	b.caches = nil
 	_, err = b.layers()
-	require.ErrorContains(t, err, "layer 0 has no cache that a stage of attention of its own reads")
+	require.ErrorContains(t, err, "layer 0 has no cache that a stage of its own reads")
 	require.ErrorContains(t, err, "[AMK4003]")
 }

@@ -84,7 +84,7 @@ func (b *builder) checkGEMV(s *ir.Stage, k *kernel.Stage, f format.Format, warps
 func (b *builder) cacheBytes(rows int) int { return cacheBytes(&b.p.Model, rows) }
 
 func cacheBytes(m *ir.Model, rows int) int {
-	return (rows + 15) / 16 * m.StateBlock()
+	return (rows + 15) / 16 * m.CacheBlock()
 }
 
 // checkAttention bounds the heads of a group and the bytes of a chunk of cache rows.

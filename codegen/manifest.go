@@ -147,7 +147,7 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 		Model: host.Model{Name: m.Name, Architecture: m.Architecture, DType: m.Weights.String(), Layers: m.Layers,
 			Hidden:       m.Hidden,
 			Intermediate: m.Width(), Heads: m.Most(ir.HeadsOf), KVHeads: m.Most(ir.KVHeadsOf),
-			HeadDim: m.Most(ir.HeadDimOf), Vocab: m.Vocab, MaxSeq: m.MaxSeq, CacheBlock: m.StateBlock(),
+			HeadDim: m.Most(ir.HeadDimOf), Vocab: m.Vocab, MaxSeq: m.MaxSeq, CacheBlock: m.CacheBlock(),
 			Tied: m.Tied, Eps: m.Eps},
 		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},
 		Traffic: b.traffic(),
@@ -155,7 +155,7 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 	if m.Cache != m.Weights {
 		f.Model.Cache = m.Cache.String()
 	}
-	if m.HeadsDiffer() {
+	if m.StatesDiffer() || m.HeadsDiffer() {
 		if f.Layers, err = b.layers(); err != nil {
 			return host.Facts{}, err
 		}
@@ -187,12 +187,13 @@ func (b *builder) layers() ([]host.Layer, error) {
 	out := make([]host.Layer, m.Layers)
 	for layer := range out {
 		f := m.Of(layer)
-		out[layer] = host.Layer{Heads: f.Heads, KVHeads: f.KVHeads, HeadDim: f.HeadDim,
-			CacheBlock: f.State().Block(m.Cache)}
+		s := f.State()
+		out[layer] = host.Layer{Heads: f.Heads, KVHeads: s.Heads, HeadDim: s.Elements, CacheBlock: s.Block(m.Cache),
+			Inputs: s.Inputs}
 		slot, known := places[layer]
 		if !known {
-			return nil, diag.Errorf(codeStructure, "program", "layer %d has no cache that a stage of attention of its "+
-				"own reads; want one for each layer, where layers differ in heads", layer)
+			return nil, diag.Errorf(codeStructure, "program", "layer %d has no cache that a stage of its own reads; "+
+				"want one for each layer, where layers differ in what they keep", layer)
 		}
 		out[layer].CacheAt = arena[slot].Offset
 	}
@@ -255,6 +256,13 @@ func (b *builder) traffic() host.Traffic {
 						t.Weights += int64(read.Bytes() / max(1, read.Shape[0]) * b.rangeExtent(ids[len(ids)-1]))
 					case ir.ATTENTION:
 						addRows(&t, int64(read.Bytes())/int64(max(1, read.Shape[1])), o.Window())
+					case ir.ShortConv:
+						addRows(&t, int64(read.Bytes())/int64(max(1, read.Shape[1])), o.Window())
+						for _, w := range o.In[2:] {
+							if m, err := b.names.At(w.Buf, i); err == nil {
+								t.Weights += int64(b.p.Buffers[m.Declared].Bytes())
+							}
+						}
 					}
 				}
 			}

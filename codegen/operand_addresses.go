@@ -133,10 +133,13 @@ func (b *builder) page(name string, at site) (string, error) {
 	return fmt.Sprintf("%s[(%s) %% %d]", constant, at.expression("c.layer", turns[0], by), len(buf.Pages)), nil
 }
 
-// cache returns what a stage of attention is told besides its layer: nothing if the cache of layer n is the n-th one
-// of the cache arena, else the number of its cache there, as another argument, or the byte at which it begins if caches
-// are of several sizes.
-func (b *builder) cache(name string, at site, variable string) (string, error) {
+// state returns what a stage that keeps rows from step to step is told besides its layer: nothing if the cache of layer
+// n is the n-th one of the cache arena, else the number of its cache there, as another argument, or the byte at which
+// it begins if caches are of several sizes.
+func (b *builder) state(s *ir.Stage, name string, at site, variable string) (string, error) {
+	if b.cacheAt != nil {
+		return b.stateByLayer(s, name, at, variable)
+	}
 	in := at.within(name)
 	ms, err := b.members(name, in)
 	if err != nil {
@@ -148,9 +151,6 @@ func (b *builder) cache(name string, at site, variable string) (string, error) {
 			return "", diag.Errorf(codeStructure, "buffer "+name, "is not a KV_CACHE of the program")
 		}
 		slots[t] = b.caches[m.Declared][m.K]
-	}
-	if b.cacheAt != nil {
-		return b.cacheByLayer(name, slots, in, variable)
 	}
 	if by, even := steps(slots); even {
 		if slot := in.expression(variable, slots[0], by); slot != variable {
@@ -166,47 +166,60 @@ func (b *builder) cache(name string, at site, variable string) (string, error) {
 		nil
 }
 
-// cacheByLayer is where the caches of the iterations of a loop begin, by the table of all layers.
-func (b *builder) cacheByLayer(name string, slots []int, in site, variable string) (string, error) {
-	at, layers := make([]string, b.p.Model.Layers), make([]int, len(slots))
-	for layer, slot := range b.cacheSlots() {
-		if layer < len(at) {
-			at[layer] = itoa(b.cacheAt[slot])
-		}
-		for t := range slots {
-			if slots[t] == slot {
-				layers[t] = layer
-			}
+// stateByLayer is where the caches of the layers of a stage begin, by the table of all layers.
+func (b *builder) stateByLayer(s *ir.Stage, name string, at site, variable string) (string, error) {
+	begin, slots := make([]string, b.p.Model.Layers), b.cacheSlots()
+	for layer, slot := range slots {
+		if layer < len(begin) {
+			begin[layer] = itoa(b.cacheAt[slot])
 		}
 	}
-	by, even := steps(layers)
-	if !even || slices.Contains(at, "") {
+	wrong, further := slices.Contains(begin, ""), 0 // layers after the one that the loop counts
+	for t, i := range at.indicesOf(s) {
+		layer, known := s.Layer.At(i)
+		m, err := b.names.At(name, i)
+		if t == 0 {
+			further = layer - i
+		}
+		wrong = wrong || !known || err != nil || layer-i != further ||
+			!slices.Contains(b.caches[m.Declared], slots[layer])
+	}
+	if wrong {
 		return "", diag.Errorf(codeStructure, "buffer "+name, "is of several sizes, and a loop takes the layers out "+
 			"of turn, or one has none: want a cache for each layer, in turn")
 	}
-	table := b.table("size_t", constName(kernel.Named.Cache)+"At", at, "where each layer's cache begins")
-	return fmt.Sprintf(", %s[%s]", table, in.expression(variable, layers[0], by)), nil
+	first, by := further, 0
+	if at.loop != nil {
+		first, by = at.loop.First+further, max(1, at.loop.Step)
+	}
+	table := b.table("size_t", constName(kernel.Named.Cache)+"At", begin, "where each layer's cache begins")
+	return fmt.Sprintf(", %s[%s]", table, at.expression(variable, first, by)), nil
 }
 
-// cacheSlots returns which cache of the arena the attention of each layer has, which no state-dict key tells.
+// cacheSlots returns which cache of the arena each layer has, which no state-dict key tells.
 func (b *builder) cacheSlots() map[int]int {
 	out := map[int]int{}
 	for _, sec := range sections(&b.p.Variants[0]) {
 		at := site{loop: sec.loop}
 		for _, s := range sec.stages {
-			cache := operand(op(s, ir.ATTENTION).In, 1).Buf
-			if cache == "" {
-				continue
-			}
 			for _, i := range at.indicesOf(s) {
-				m, err := b.names.At(cache, i)
-				if layer, known := s.Layer.At(i); err == nil && known && b.caches[m.Declared] != nil {
-					out[layer] = b.caches[m.Declared][m.K]
+				for k := range s.Ops {
+					b.cacheSlot(out, s, &s.Ops[k], i)
 				}
 			}
 		}
 	}
 	return out
+}
+
+// cacheSlot notes which cache an op of a stage reads, in an iteration.
+func (b *builder) cacheSlot(slots map[int]int, s *ir.Stage, o *ir.Op, i int) {
+	for _, in := range o.In {
+		m, err := b.names.At(in.Buf, i)
+		if layer, known := s.Layer.At(i); err == nil && known && b.caches[m.Declared] != nil {
+			slots[layer] = b.caches[m.Declared][m.K]
+		}
+	}
 }
 
 // table declares a table for the kernel, once, and returns its name.

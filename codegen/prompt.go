@@ -72,7 +72,7 @@ func promptAttention(f *ir.LayerFacts, cache ir.DType) int {
 	if padded > 128 {
 		columns /= 2
 	}
-	return 4*columns*padded + 2*f.State().Block(cache)
+	return 4*columns*padded + 2*f.Attended().Block(cache)
 }
 
 // WGMMA reports whether the architecture has wgmma, which later architectures do not have.

@@ -150,12 +150,12 @@ func (r *referenceWriter) body(title string, nodes []ir.GraphNode, layers []int,
 	return nil
 }
 
-// handedOver finds what is published for attention: its inputs, or where it normalises them itself, what it makes their
-// norms of. The parts lie side by side, as the exchange has them.
+// handedOver finds what is published for attention, or for a convolution: its inputs, or where it normalises them
+// itself, what it makes their norms of. The parts lie side by side, as the exchange has them.
 func (r *referenceWriter) handedOver() error {
 	r.result = map[string]part{}
 	for i := range r.nodes {
-		if r.nodes[i].Op != "attention" {
+		if r.nodes[i].Op != "attention" && r.nodes[i].Op != "short_conv" {
 			continue
 		}
 		var linears, parts []*ir.GraphNode
@@ -176,6 +176,11 @@ func (r *referenceWriter) handedOver() error {
 				n = of
 			}
 			linears, parts = append(linears, r.product(n)), append(parts, part)
+		}
+		if r.nodes[i].Op == "short_conv" { // whose parts are in the order of their products
+			byIndex := func(a, b *ir.GraphNode) int { return cmp.Compare(r.index(a), r.index(b)) }
+			slices.SortFunc(linears, byIndex)
+			slices.SortFunc(parts, byIndex)
 		}
 		whole, first := 0, 0
 		for _, n := range parts {

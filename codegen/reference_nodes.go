@@ -29,7 +29,8 @@ func (r *referenceWriter) node(i int) error {
 			strings.Join(ownValues, ", "))
 	}
 	arity := map[string]int{"embed": 0, "rmsnorm": 1, "layernorm": 1, "linear": 1, "rope": 1, "attention": 3,
-		"kv_append": 1, "add": 2, "argmax": 1, "route": 1, "gated_by": 2, "experts_up": 2, "experts_down": 2}
+		"kv_append": 1, "add": 2, "argmax": 1, "route": 1, "gated_by": 2, "experts_up": 2, "experts_down": 2,
+		"short_conv": 3}
 	finishing := ir.FinishedBy(n.Op)
 	if finishing != nil {
 		if arity[n.Op] = 1; finishing.Gated() {
@@ -63,6 +64,8 @@ func (r *referenceWriter) node(i int) error {
 		return r.expertsDown(n, in[0])
 	case "gated_by":
 		return r.gatedBy(n, in[0])
+	case "short_conv":
+		return r.shortConv(n, in)
 	case "scale":
 		return r.inPlace(n, in[0], "kScale", n.FloatOr("scale", 1))
 	case "soft_cap":
@@ -141,9 +144,9 @@ func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 }
 
 // output is where a node's result goes: among the parts of what is published, rounded, or to a vector of its own.
-// What attention reads is rounded, and what is normalised.
+// What attention or a convolution reads is rounded, and what is normalised.
 func (r *referenceWriter) output(n *ir.GraphNode) value {
-	v := value{rounded: n.Op == "rope" || r.isBranch(n) || r.reads("attention", n)}
+	v := value{rounded: n.Op == "rope" || r.isBranch(n) || r.reads("attention", n) || r.reads("short_conv", n)}
 	if p, is := r.result[n.Name]; is {
 		v.at, v.rounded = plus("v."+p.vector, p.first), true
 	} else if v.rounded {

@@ -9,16 +9,16 @@ type cacheRows struct {
 	fragments bool // its blocks are in the order of fragments (amk/cache.cuh)
 }
 
-// blockRows are those of a block: of K, and then of V.
+// blockRows are those of a block: of K, and then of V; or of a convolution.
 const blockRows = 16
 
-func (c *cacheRows) integers() bool { return c.facts.Model.Cache != "" }
+func (c *cacheRows) integers(layer int) bool { return c.facts.ModelOf(layer).Cache != "" }
 
-func (c *cacheRows) elementBytes() int {
-	switch {
-	case c.integers():
+func (c *cacheRows) elementBytes(layer int) int {
+	switch m := c.facts.ModelOf(layer); {
+	case m.Cache != "":
 		return 1
-	case c.facts.Model.DType == "F32":
+	case m.DType == "F32":
 		return 4
 	}
 	return 2
@@ -34,12 +34,12 @@ func (c *cacheRows) block(layer, head, row int) (at, padded int) {
 // at is where an element is stored: of K, or of V.
 func (c *cacheRows) at(layer, head, row, dim int, value bool) int {
 	base, padded := c.block(layer, head, row)
-	size := c.elementBytes()
+	size := c.elementBytes(layer)
 	if value {
 		base += blockRows * padded * size
 	}
 	r, d := row%blockRows, dim%16
-	if !c.fragments {
+	if !c.fragments || c.facts.RowsOf(layer) == 1 {
 		return base + (r*padded+dim)*size
 	}
 	lane, reg, half := r%8*4+d/4, r/8+d%4/2*2, d%2
@@ -65,27 +65,27 @@ func (c *cacheRows) scaleOf(layer, head, row int, value bool) float32 {
 
 // element is what an element means.
 func (c *cacheRows) element(layer, head, row, dim int, value bool) float64 {
-	b := c.bytes[c.at(layer, head, row, dim, value):][:c.elementBytes()]
-	if c.integers() {
+	b := c.bytes[c.at(layer, head, row, dim, value):][:c.elementBytes(layer)]
+	if c.integers(layer) {
 		return float64(int8(b[0])) * float64(c.scaleOf(layer, head, row, value))
 	}
-	return float64(host.DecodeElements(b, c.facts.Model.DType)[0])
+	return float64(host.DecodeElements(b, c.facts.ModelOf(layer).DType)[0])
 }
 
-// of are the elements of a layer, and of integers their scales: [heads, positions, 2, elements of a row].
+// of are the elements of a layer, and of integers their scales: [heads, positions, rows of each, elements of a row].
 func (c *cacheRows) of(layer int, shape []int) (values, scales []float32) {
 	heads, rows, hd := shape[0], shape[1], shape[3]
 	for head := range heads {
 		for row := range rows {
-			for _, value := range []bool{false, true} {
+			for _, value := range []bool{false, true}[:shape[2]] {
 				for d := range hd {
 					v := c.element(layer, head, row, d, value)
-					if c.integers() {
+					if c.integers(layer) {
 						v = float64(int8(c.bytes[c.at(layer, head, row, d, value)]))
 					}
 					values = append(values, float32(v))
 				}
-				if c.integers() {
+				if c.integers(layer) {
 					scales = append(scales, c.scaleOf(layer, head, row, value))
 				}
 			}

@@ -168,7 +168,7 @@ type followed struct {
 // A keptCache is that of a layer.
 type keptCache struct {
 	layer int
-	apart []float64 // [heads, positions, 2, head_dim], of what the pass has appended
+	apart []float64 // [heads, positions, rows of each, elements], of what the pass has appended
 }
 
 // follow runs the step on the VM, with the values that stages published on the GPU.
@@ -344,8 +344,8 @@ func (c *comparing) cache(before *cacheRows, kept []keptCache) {
 			if allowed == 0 {
 				continue
 			}
-			d, n := i%m.HeadDim, i/m.HeadDim
-			value, row, head := n%2 == 1, n/2%m.MaxSeq, n/2/m.MaxSeq
+			d, n, each := i%m.HeadDim, i/m.HeadDim, c.facts.RowsOf(k.layer)
+			value, row, head := n%each == 1, n/each%m.MaxSeq, n/each/m.MaxSeq
 			g, w := got.element(k.layer, head, row, d, value), want.element(k.layer, head, row, d, value)
 			if !r.take(float32(g), float32(w), allowed, refvm.Ulp(element, w)) {
 				if wrong++; wrong == 1 {
@@ -354,8 +354,8 @@ func (c *comparing) cache(before *cacheRows, kept []keptCache) {
 				}
 			}
 			at := got.at(k.layer, head, row, d, value)
-			copy(rest[at:at+got.elementBytes()], want.bytes[at:])
-			if got.integers() {
+			copy(rest[at:at+got.elementBytes(k.layer)], want.bytes[at:])
+			if got.integers(k.layer) {
 				at := got.scaleAt(k.layer, head, row, value)
 				copy(rest[at:at+2], want.bytes[at:])
 			}

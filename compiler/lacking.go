@@ -56,6 +56,10 @@ func lacksOf(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) []strin
 		return []string{" with jitter"}
 	case op.Code == ir.TOPK && op.IntAt("groups", 0, 1) > 32:
 		return []string{" of more than 32 groups"}
+	case op.Code == ir.ShortConv && op.IntAt("taps", 0, 0) > mostTaps:
+		return []string{fmt.Sprintf(" of more than %d positions", mostTaps)}
+	case op.Code == ir.ShortConv && !p.Model.StatesDiffer():
+		return []string{" in all layers"}
 	case op.Code == ir.SELECTED:
 		return lacksOfExperts(p, op, buffers, index)
 	}
@@ -79,6 +83,9 @@ func lacksOfExperts(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) 
 	}
 	return lacks
 }
+
+// mostTaps is how many positions a convolution sees at most: a thread keeps what they have in registers.
+const mostTaps = 8
 
 // mostChosen is how many experts a token has at most: the sums of a tile with each are in shared memory.
 const mostChosen = 8

@@ -25,10 +25,11 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 					chosen := s.Ops[k].In[2].Dims
 					weights += float64(b.Bytes()) / float64(max(1, b.Shape[0])) *
 						float64(r.program.Pass.NumTokens()*chosen[len(chosen)-1].Len(pos))
-				case role == op.Cache && b.Kind == ir.KVCache && len(b.Shape) >= 4: // once as keys, once as values
+				case role == op.Cache && b.Kind == ir.KVCache && len(b.Shape) >= 4: // of attention keys, or values
 					d := len(b.Shape) - 3                       // after that of sequences, if there is one
 					seen := ir.Span(o.Dims[d].Lo, o.Dims[d].Hi) // by all parts together
-					rows += float64(b.Bytes()) / float64(max(1, b.Shape[d])) / 2 * float64(seen.Len(pos))
+					rows += float64(b.Bytes()) / float64(max(1, b.Shape[d])) /
+						float64(b.Shape[d+1]) * float64(seen.Len(pos))
 				}
 			}
 		}

@@ -257,15 +257,17 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 		after.param(ir.FloatParam("cap", d.logitsCap))
 	}
 	after.add("argmax", "argmax", []int{1}, []string{logits})
-	g := &ir.Graph{Model: model, Rope: rope, Before: before, After: after}
 	rotate := slices.Repeat([]bool{true}, model.Layers)
 	if d.rotate != nil {
 		rotate = d.rotate(windows)
 	}
 	mixers := make([]*mixer, model.Layers)
 	if d.mixers != nil {
-		mixers = d.mixers(m, &model)
+		if mixers = d.mixers(m, &model); m.diags.Err() == nil {
+			model.SetFacts(factsOfMixers(mixers, &model))
+		}
 	}
+	g := &ir.Graph{Model: model, Rope: rope, Before: before, After: after}
 	kinds := map[layerForm]int{}
 	for i, window := range windows {
 		f, name := layerForm{facts: *model.Of(i), window: window, rotates: rotate[i], mixer: mixers[i]}, fullAttention
@@ -285,8 +287,11 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 			name += " without rotation"
 		}
 		if len(model.Kinds) > 0 {
-			name += fmt.Sprintf(" of %d heads, %d kv heads and %d wide", f.facts.Heads, f.facts.KVHeads,
-				f.facts.Intermediate)
+			of := fmt.Sprintf("%d heads, %d kv heads and ", f.facts.Heads, f.facts.KVHeads)
+			if f.mixer != nil {
+				of = ""
+			}
+			name += fmt.Sprintf(" of %s%d wide", of, f.facts.Intermediate)
 			if f.facts.Experts > 0 {
 				name += fmt.Sprintf(" with %d experts", f.facts.Experts)
 			}

@@ -10,8 +10,22 @@ type mixer struct {
 	kind   string // what layer_types calls its layers
 	last   string // the node of its last product
 	biased bool   // which has a bias
+
+	channels, taps int // of its short convolution
+
 	// nodes appends what it computes of a vector before its last product, and returns the node and its size.
 	nodes func(b *nodes, in string, linear linearNode) (out string, size int)
+}
+
+// factsOfMixers are those of all layers, of which some have convolutions.
+func factsOfMixers(mixers []*mixer, model *ir.Model) []ir.LayerFacts {
+	layers := make([]ir.LayerFacts, model.Layers)
+	for i, x := range mixers {
+		if layers[i] = *model.Of(i); x != nil {
+			layers[i].Channels, layers[i].Taps = x.channels, x.taps
+		}
+	}
+	return layers
 }
 
 // ofLayers are the mixers of all layers, of which layer_types says which have attention; absent says it where the

@@ -38,7 +38,7 @@ func (m *importer) deltaRules(model *ir.Model) []*mixer {
 	}
 	h, all := model.Hidden, 2*keyHeads*keys+heads*values
 	part := func(name string) string { return m.names.inLayer("linear_attn." + name) }
-	x := &mixer{kind: "linear_attention", last: "state_out"}
+	x := &mixer{kind: "linear_attention", last: "state_out", channels: all, taps: count}
 	x.nodes = func(b *nodes, in string, linear linearNode) (string, int) {
 		mixed := linear("state_in", in, all, h, false)
 		gate := linear("state_gate", in, heads*values, h, false)

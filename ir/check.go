@@ -174,8 +174,8 @@ func (b *Buffer) layoutWants() string {
 			return "two dimensions, or three of several matrices, and one of the formats " + format.Names()
 		}
 	case KVBlock16, KVRows16:
-		if _, _, _, ok := b.cache(); !ok || bits < 8 {
-			return "[heads, rows, 2, head size] and whole bytes"
+		if !b.IsCache() {
+			return "[heads, rows, 2, head size] and whole bytes, or of plain rows [groups, rows, 1, channels] of F32"
 		}
 	case Word32:
 		if bits != 16 {

@@ -19,6 +19,7 @@ func (m *Model) fields(archKey string) []field {
 		{archKey, &m.Architecture}, {"dtype", &m.Weights}, {"activations", &m.Activations}, {"cache", &m.Cache},
 		{"layers", &m.Layers}, {"hidden", &m.Hidden}, {"intermediate", &m.Intermediate},
 		{"experts", &m.Experts}, {"per_token", &m.PerToken}, {"shared", &m.Shared}, {"shared_gates", &m.SharedGates},
+		{"channels", &m.Channels}, {"taps", &m.Taps},
 		{"heads", &m.Heads}, {"kv_heads", &m.KVHeads}, {"head_dim", &m.HeadDim},
 		{"vocab", &m.Vocab}, {"max_seq", &m.MaxSeq}, {"tied", &m.Tied}, {"eps", &m.Eps},
 	}

@@ -17,22 +17,26 @@ type LayerFacts struct {
 	// Shared is the width of an expert that every token has besides; 0: there is none. What it makes may be multiplied
 	// by the sigmoid of one number more that the router makes: SharedGates is then 1.
 	Shared, SharedGates int
+
+	// Channels is how many a short convolution has that the layer has in place of attention, and Taps how many
+	// positions it sees, its own among them. 0: the layer has attention.
+	Channels, Taps int
 }
 
 func (f *LayerFacts) fields() []field {
 	return []field{{"intermediate", &f.Intermediate}, {"experts", &f.Experts}, {"per_token", &f.PerToken},
-		{"shared", &f.Shared}, {"shared_gates", &f.SharedGates}, {"heads", &f.Heads},
-		{"kv_heads", &f.KVHeads}, {"head_dim", &f.HeadDim}}
+		{"shared", &f.Shared}, {"shared_gates", &f.SharedGates}, {"channels", &f.Channels}, {"taps", &f.Taps},
+		{"heads", &f.Heads}, {"kv_heads", &f.KVHeads}, {"head_dim", &f.HeadDim}}
 }
 
-// ofMixtures are the facts that layers of one MLP have none of.
-var ofMixtures = []string{"experts", "per_token", "shared", "shared_gates"}
+// ofSome are the facts that layers of attention and one MLP have none of.
+var ofSome = []string{"experts", "per_token", "shared", "shared_gates", "channels", "taps"}
 
 // stated leaves out what says that there are none.
 func stated(fields []field) []field {
 	return slices.DeleteFunc(fields, func(f field) bool {
 		n, ok := f.ptr.(*int)
-		return ok && *n == 0 && slices.Contains(ofMixtures, f.key)
+		return ok && *n == 0 && slices.Contains(ofSome, f.key)
 	})
 }
 
@@ -54,8 +58,41 @@ func (f *LayerFacts) KeyRows() int   { return f.KVHeads * f.HeadDim }
 // Group is how many query heads a kv head has.
 func (f *LayerFacts) Group() int { return max(1, f.Heads/max(1, f.KVHeads)) }
 
-// State is what attention keeps of a layer from step to step.
-func (f *LayerFacts) State() State { return State{Heads: f.KVHeads, Elements: f.HeadDim} }
+// State is what a layer keeps from step to step: attention its keys and values, or a convolution what it convolves.
+func (f *LayerFacts) State() State {
+	if f.Taps > 0 {
+		return f.Convolved()
+	}
+	return f.Attended()
+}
+
+// Attended is what attention keeps; nothing in a layer without.
+func (f *LayerFacts) Attended() State {
+	if f.Taps > 0 {
+		return State{}
+	}
+	return State{Heads: f.KVHeads, Elements: f.HeadDim}
+}
+
+// Convolved is what a convolution keeps, of groups of channels; nothing in a layer without.
+func (f *LayerFacts) Convolved() State {
+	if f.Taps == 0 {
+		return State{}
+	}
+	channels := commonDivisor(f.Channels, groupChannels)
+	return State{Heads: f.Channels / max(1, channels), Elements: channels, Inputs: true}
+}
+
+// groupChannels is how many channels of a convolution are convolved together, at most.
+const groupChannels = 64
+
+// commonDivisor is the largest number that divides both.
+func commonDivisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
 
 // Facts are those of each kind of layers: one where all have the same.
 func (m *Model) Facts() []LayerFacts {
@@ -67,7 +104,8 @@ func (m *Model) Facts() []LayerFacts {
 
 // first are the facts of the first layer, which are the model's.
 func (m *Model) first() LayerFacts {
-	return LayerFacts{m.Intermediate, m.Heads, m.KVHeads, m.HeadDim, m.Experts, m.PerToken, m.Shared, m.SharedGates}
+	return LayerFacts{m.Intermediate, m.Heads, m.KVHeads, m.HeadDim, m.Experts, m.PerToken, m.Shared, m.SharedGates,
+		m.Channels, m.Taps}
 }
 
 // Of returns the facts of a layer.
@@ -105,6 +143,7 @@ func (m *Model) SetFacts(layers []LayerFacts) {
 	f := layers[0]
 	m.Intermediate, m.Heads, m.KVHeads, m.HeadDim = f.Intermediate, f.Heads, f.KVHeads, f.HeadDim
 	m.Experts, m.PerToken, m.Shared, m.SharedGates = f.Experts, f.PerToken, f.Shared, f.SharedGates
+	m.Channels, m.Taps = f.Channels, f.Taps
 	m.Kinds, m.LayerKinds = nil, nil
 	for _, f := range layers {
 		kind := slices.Index(m.Kinds, f)
@@ -142,9 +181,10 @@ func (m *Model) StatesDiffer() bool {
 	return slices.ContainsFunc(m.Kinds, func(f LayerFacts) bool { return f.State() != m.Kinds[0].State() })
 }
 
-// StateBlock is the bytes of a block of the state, of the layers with the largest.
-func (m *Model) StateBlock() int {
-	return m.Most(func(f *LayerFacts) int { return f.State().Block(m.Cache) })
+// CacheBlock is the bytes of a block of keys and values, of the layers with the largest; 1 where none has
+// attention.
+func (m *Model) CacheBlock() int {
+	return max(1, m.Most(func(f *LayerFacts) int { return f.Attended().Block(m.Cache) }))
 }
 
 // Sizes of layers, for Most and Differ.
@@ -156,12 +196,14 @@ func IntermediateOf(f *LayerFacts) int { return f.Intermediate }
 func HeadsOf(f *LayerFacts) int        { return f.Heads }
 func KVHeadsOf(f *LayerFacts) int      { return f.KVHeads }
 func HeadDimOf(f *LayerFacts) int      { return f.HeadDim }
+func ChannelsOf(f *LayerFacts) int     { return f.Channels }
+func TapsOf(f *LayerFacts) int         { return f.Taps }
 
 // Columns are those of the products of layers of all kinds: the hidden size, and what attention and the MLP leave.
 func (m *Model) Columns() []int {
 	out := []int{m.Hidden}
 	for _, f := range m.Facts() {
-		out = append(out, f.QueryRows(), f.Intermediate, f.MLP())
+		out = append(out, f.QueryRows(), f.Intermediate, f.MLP(), f.Channels)
 	}
 	return out
 }
@@ -203,7 +245,9 @@ func (m *Model) FactsAmiss() string {
 				"that one; want it besides others, and one gate at most", f.Experts, f.Shared, f.SharedGates)
 		}
 	}
-	switch {
+	switch amiss := m.convolutionsAmiss(); {
+	case amiss != "":
+		return amiss
 	case (n == 0) != (len(m.Kinds) == 0) || n > m.Layers:
 		return fmt.Sprintf("has facts of %d kinds of layers, and says the kinds of %d; want those of at most its %d "+
 			"layers, and facts of each kind", len(m.Kinds), n, m.Layers)
@@ -235,6 +279,17 @@ func (m *Model) FactsAmiss() string {
 	for i := range m.Kinds {
 		if slices.Contains(m.Kinds[:i], m.Kinds[i]) {
 			return "has the same facts for two kinds of layers; want them to be one kind"
+		}
+	}
+	return ""
+}
+
+// convolutionsAmiss says what is wrong with the facts of short convolutions, or nothing.
+func (m *Model) convolutionsAmiss() string {
+	for _, f := range m.Facts() {
+		if (f.Channels == 0) != (f.Taps == 0) {
+			return fmt.Sprintf("has layers with a convolution of %d channels and %d taps; want both, or neither",
+				f.Channels, f.Taps)
 		}
 	}
 	return ""

@@ -13,7 +13,7 @@ const (
 	RowMajor  LayoutKind = iota // packed, row-major
 	Tile8x32                    // weights [N,K] in tiles of 8 rows and blocks of 32 columns, see package format
 	KVBlock16                   // caches [heads, rows, 2, hd]: per 16 rows K, then V, each in mma fragment order
-	KVRows16                    // the same blocks with plain rows inside, for the path without mma
+	KVRows16                    // the same blocks with plain rows inside; also of [heads, rows, 1, n], which are F32
 	Word32                      // exchanged: {16-bit value, 16-bit epoch}
 	Word64                      // exchanged: {32-bit value, 32-bit epoch}
 	Tile8x128                   // weights [N,K] in tiles of 8 rows and quantised blocks of 128 columns with scales
@@ -122,11 +122,11 @@ func (b *Buffer) Bytes() int {
 		}
 		return b.Numel() // Check refuses the buffer
 	case KVBlock16, KVRows16:
-		heads, rows, hd, ok := b.cache()
+		s, rows, ok := b.cache()
 		if !ok {
 			return 0
 		}
-		return State{Heads: heads, Elements: hd}.Bytes(b.DType, rows)
+		return s.Bytes(b.DType, rows)
 	case Word32:
 		return satMul(b.Numel(), 4)
 	case Word64:
@@ -136,28 +136,24 @@ func (b *Buffer) Bytes() int {
 	}
 }
 
-// CacheBlock is the size in bytes of a block of a cache with elements of a type and heads of n elements: 16 rows of K,
-// 16 rows of V, and for I8 a 16-bit scale for each row.
-func CacheBlock(d DType, hd int) int {
-	bytes := d.Bytes(satMul(2*16, roundUp(hd, 16)))
-	if d == I8 {
-		bytes += 2 * 16 * BF16.Bytes(1)
+// cache views the shape of a cache as a state for a number of positions: the heads of all sequences follow one another.
+// It reports false for a shape, or a type, that the layouts of caches do not have.
+func (b *Buffer) cache() (s State, positions int, ok bool) {
+	n := len(b.Shape)
+	if n != 4 && n != 5 {
+		return s, 0, false
 	}
-	return bytes
+	s = State{Heads: b.Shape[n-4], Elements: b.Shape[n-1], Inputs: b.Shape[n-2] == 1}
+	if n == 5 {
+		s.Heads = satMul(s.Heads, b.Shape[0])
+	}
+	return s, b.Shape[n-3], b.Shape[n-2] == 2 || s.Inputs && b.DType == F32 && b.Layout.Kind == KVRows16
 }
 
-// cache views the shape of a cache as heads of rows of n elements: the heads of all sequences follow one another.
-// It reports false for a shape that the layouts of caches do not have.
-func (b *Buffer) cache() (heads, rows, hd int, ok bool) {
-	n := len(b.Shape)
-	if n != 4 && n != 5 || b.Shape[n-2] != 2 {
-		return 0, 0, 0, false
-	}
-	heads = b.Shape[n-4]
-	if n == 5 {
-		heads = satMul(heads, b.Shape[0])
-	}
-	return heads, b.Shape[n-3], b.Shape[n-1], true
+// IsCache reports whether the buffer has the shape and the type that its layout, of caches, wants.
+func (b *Buffer) IsCache() bool {
+	_, _, ok := b.cache()
+	return ok && b.DType.Bits() >= 8
 }
 
 // Offset returns the byte offset of the element with the given linear (row-major) index inside one copy. Sub-byte types
@@ -188,13 +184,14 @@ func (b *Buffer) Offset(linear int) int {
 // dims as M and rows as K for V (which is stored transposed so). The key's dims are permuted inside a fragment so that
 // a lane's operand of the other side is contiguous.
 func (b *Buffer) kvOffset(linear int) int {
-	_, rows, hd, _ := b.cache()
+	s, rows, _ := b.cache()
+	hd, each := s.Elements, s.Rows()
 	dim := linear % hd
-	isV := linear / hd % 2
-	row := linear / hd / 2 % rows
-	head := linear / hd / 2 / rows
+	isV := linear / hd % each
+	row := linear / hd / each % rows
+	head := linear / hd / each / rows
 	hdp, size := roundUp(hd, 16), b.DType.Bits()/8
-	base := (head*(roundUp(rows, 16)/16)+row/16)*CacheBlock(b.DType, hd) + isV*16*hdp*size
+	base := (head*(roundUp(rows, 16)/16)+row/16)*s.Block(b.DType) + isV*16*hdp*size
 	if b.Layout.Kind == KVRows16 {
 		return base + (row%16*hdp+dim)*size
 	}

@@ -50,7 +50,7 @@ func TestScaledRows(t *testing.T) {
 		b := &Buffer{DType: I8, Shape: []int{3, 33, 2, 24}, Layout: Layout{Kind: kind}}
 		require.True(t, b.ScaledRows())
 		require.Equal(t, F32, b.ValueType())
-		block := CacheBlock(I8, 24)
+		block := State{Elements: 24}.Block(I8)
 		require.Equal(t, 2*16*32+2*16*2, block)
 		require.Equal(t, 3*3*block, b.Bytes())
 		for e := range b.Numel() {
@@ -58,7 +58,7 @@ func TestScaledRows(t *testing.T) {
 		}
 	}
 	require.False(t, (&Buffer{DType: I8, Shape: []int{3, 33, 2, 24}}).ScaledRows())
-	require.Equal(t, 2*16*32*2, CacheBlock(BF16, 24))
+	require.Equal(t, 2*16*32*2, State{Elements: 24}.Block(BF16))
 }
 
 func TestLayoutStrings(t *testing.T) {

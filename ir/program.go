@@ -37,6 +37,8 @@ type Model struct {
 	PerToken     int     `json:"per_token,omitempty"`
 	Shared       int     `json:"shared,omitempty"`
 	SharedGates  int     `json:"shared_gates,omitempty"`
+	Channels     int     `json:"channels,omitempty"`
+	Taps         int     `json:"taps,omitempty"`
 	Heads        int     `json:"heads"`
 	KVHeads      int     `json:"kv_heads"`
 	HeadDim      int     `json:"head_dim"`

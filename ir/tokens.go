@@ -217,9 +217,9 @@ func (t tokens) eachOp(p *Program, axes map[string]int, grouped bool,
 	for i := range p.Variants {
 		p.Variants[i].Each(func(s *Stage, l *Loop) {
 			index := FirstIndex(s, l)
-			kvHeads := max(1, p.FactsOf(s, l).KVHeads)
-			u := t.unitsOf(kvHeads, s)
-			groups := t.rowGroups(kvHeads, s)
+			heads := max(1, p.FactsOf(s, l).State().Heads)
+			u := t.unitsOf(heads, s)
+			groups := t.rowGroups(heads, s)
 			for k := range s.Ops {
 				o := &s.Ops[k]
 				if o.Code == AttentionCombine {

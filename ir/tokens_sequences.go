@@ -36,29 +36,29 @@ func (t tokens) ofOne(b *Buffer) error {
 	return nil
 }
 
-// units are those of a stage of attention, in a pass of several sequences.
+// units are those of a stage of attention or of a convolution, in a pass of several sequences.
 type units struct {
-	of      Expr // which kv head a unit has, of all sequences
-	kvHeads int
-	rows    int // of each sequence
+	of    Expr // which kv head a unit has, or group of channels, of all sequences
+	heads int  // of one
+	rows  int  // of each sequence
 }
 
 // unitsOf returns the units of a stage; nil if it has none, or if all are of one sequence.
-func (t tokens) unitsOf(kvHeads int, s *Stage) *units {
+func (t tokens) unitsOf(heads int, s *Stage) *units {
 	if t.NumSequences() == 1 {
 		return nil
 	}
 	for k := range s.Ops {
-		if o := &s.Ops[k]; o.Code == ATTENTION {
-			return &units{Symbol(SpanA).Div(max(1, o.IntAt("parts", 0, 1))), kvHeads, t.NumRows()}
+		if o := &s.Ops[k]; o.Code == ATTENTION || o.Code == ShortConv {
+			return &units{Symbol(SpanA).Div(max(1, o.IntAt("parts", 0, 1))), heads, t.NumRows()}
 		}
 	}
 	return nil
 }
 
-// sequence is that of a unit, and head its kv head.
-func (u *units) sequence() Expr { return u.of.Div(u.kvHeads) }
-func (u *units) head() Expr     { return u.of.Mod(u.kvHeads) }
+// sequence is that of a unit, and head its kv head, or group.
+func (u *units) sequence() Expr { return u.of.Div(u.heads) }
+func (u *units) head() Expr     { return u.of.Mod(u.heads) }
 
 // position is that of each row of a unit.
 func (u *units) position() Expr {

@@ -17,7 +17,7 @@ var Attend = declare(&Body{
 	Place:   ByUnit,
 	Streams: CacheRows,
 	Buffers: []Buffer{
-		{Name: Named.Cache, At: func(s *Stage) *string { return &s.Cache }, State: (*ir.LayerFacts).State},
+		{Name: Named.Cache, At: func(s *Stage) *string { return &s.Cache }, State: (*ir.LayerFacts).Attended},
 		{Name: "L{i}.q_norm.weight", At: qNorm, Paired: true,
 			Shape: func(f *Facts) []int { return []int{f.gains(f.Heads)} }},
 		{Name: "L{i}.k_norm.weight", At: kNorm, Paired: true,

@@ -66,6 +66,7 @@ type Stage struct {
 	Scale, ScoreCap                               float64 // Scale is of embed and of a router, too
 	Normed, WholeNorm, OwnGains, Shifted, Rotates bool
 	AngleTable                                    int
+	Taps                                          int // of a convolution, whose units have Width channels
 	Angles                                        Angles
 
 	// The heads of its layer, where layers differ in them.
@@ -88,6 +89,7 @@ type Stage struct {
 	QNorm, KNorm, QShift, KShift, Sinks                       string
 	Token, Residual, Rounded, Branch, Cache, NextOnSM, StopSM string
 	Ids, Shares, Gate, Choosing                               string   // of what a router chooses
+	Inputs, TapsOf, TapsBias                                  string   // rows of a convolution, and its weights
 	Temps                                                     []string // in the order in which they are made
 }
 

@@ -19,7 +19,7 @@ func NamesBy(name func(role string) string) Names {
 // Named has the names of buffers without an argument, of which a kernel has one, or one for each layer.
 var Named = Stage{Token: Shared[ir.RoleToken], Residual: "residual", Rounded: "x", Branch: "branch", Cache: "L{i}.kv",
 	BestValue: "best.value", BestIndex: "best.index", NextOnSM: "next.sm", StopSM: "stop",
-	Ids: "L{i}.route.ids", Shares: "L{i}.route", Gate: "L{i}.shared_gate"}
+	Ids: "L{i}.route.ids", Shares: "L{i}.route", Gate: "L{i}.shared_gate", Inputs: "L{i}.conv_rows"}
 
 // A Buffer is a buffer that stages use, except the vectors that they publish: its name, its place in a Stage, and the
 // shape if it is a weight. ROLE and NORM stand for the role of the stage, and for the name of its norm (Norms).
@@ -30,7 +30,8 @@ type Buffer struct {
 	Exact bool                   // a weight of float32, whatever others have
 	// Paired says that its rows are in the pairs of a rotation: layers with heads of another size have another family.
 	Paired bool
-	// State is what each layer with such a stage keeps in it from step to step; nil: nothing.
+	// State is what a layer keeps in it from step to step, nothing in a layer without such a stage. nil: a
+	// layer keeps nothing in it.
 	State func(f *ir.LayerFacts) ir.State
 }
 

@@ -258,7 +258,7 @@ func CompactScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) 
 // ofAttention is what attention of a kind of layers needs: heads whose results a warp keeps, scores of own rows, and
 // bytes for a unit.
 func (s *Scratch) ofAttention(f *ir.LayerFacts, cache ir.DType, tensorCores bool) (heads, own, unit int) {
-	rows, group, block := s.Pass.NumRows(), f.Group(), f.State().Block(cache) // rows that a unit has
+	rows, group, block := s.Pass.NumRows(), f.Group(), f.Attended().Block(cache) // rows that a unit has
 	if !tensorCores {
 		unit = 4 * (group + 2) * f.HeadDim
 		if rows > 1 {

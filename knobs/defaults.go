@@ -22,7 +22,7 @@ const tileRows = 8
 func chunkThatFits(c *Case, _ string) int {
 	m := c.Model
 	inFlight := c.rows[InFlight].Default
-	piece := (m.StateBlock() + kernel.ChunkUnit - 1) / kernel.ChunkUnit * kernel.ChunkUnit
+	piece := (m.CacheBlock() + kernel.ChunkUnit - 1) / kernel.ChunkUnit * kernel.ChunkUnit
 	chunk, least := max(c.rows[ChunkBytes].Default, piece), max(kernel.MinChunk, piece)
 	if even := c.evenChunk(); even >= least {
 		chunk = even
@@ -87,7 +87,7 @@ func (c *Case) evenRows() int {
 	if c.Model.Cache != ir.I8 {
 		return 0
 	}
-	blocks, bytes, most := c.rows[Warps].Default, c.Model.StateBlock(), c.rows[ChunkBytes].Default*9/8
+	blocks, bytes, most := c.rows[Warps].Default, c.Model.CacheBlock(), c.rows[ChunkBytes].Default*9/8
 	for blocks > 1 && blocks*bytes > most {
 		blocks /= 2
 	}
@@ -141,7 +141,11 @@ func layerMicros(c *Case) float64 {
 	rows, layers, g := 0, max(1, m.Layers), c.Format.Geometry()
 	for i := range layers {
 		f := m.Of(i)
-		rows += 2*(f.QueryRows()+f.KeyRows()) + 3*f.Intermediate
+		mixer := 2 * (f.QueryRows() + f.KeyRows())
+		if f.Taps > 0 {
+			mixer = 4 * f.Channels
+		}
+		rows += mixer + 3*f.Intermediate
 	}
 	elements := float64(m.Hidden*rows) / float64(layers)
 	return elements * float64(g.BlockBytes) / float64(g.Rows*g.Columns) / (1e3 * t.HBMGBs)

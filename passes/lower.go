@@ -293,7 +293,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		l.value[n.Name] = out
 		kv := l.named("kv")
 		b := ir.Buffer{Name: kv, Count: len(l.g.Layers), Kind: ir.KVCache, DType: l.m.Cache, Space: ir.HBM,
-			Shape: l.tokens.caches(l.facts.State().Shape(l.m.MaxSeq))}
+			Shape: l.tokens.caches(l.facts.Attended().Shape(l.m.MaxSeq))}
 		if l.m.Cache == ir.I8 {
 			b.Layout.Kind = ir.KVRows16 // whose blocks have scales; pass tile says in which order the elements are
 		}

@@ -8,20 +8,16 @@ import (
 
 // This file lowers layers that have something else in place of attention, and what they keep from step to step.
 
-// convChannels is how many channels a task of a convolution has at most.
-const convChannels = 64
-
 // shortConv is a causal convolution of each channel over the last positions, of a vector, or of the product of two. The
 // rows of the positions before those of the pass are in a cache, of float32: what a pass makes of its own rows is what
 // later ones make of them. The result may be multiplied by a third vector.
 func (l *lowerer) shortConv(n *ir.GraphNode) {
-	size, taps := n.Shape[0], n.IntOr("taps", 1)
-	channels := commonDivisor(size, convChannels)
-	groups := size / channels
+	taps, state := n.IntOr("taps", 1), l.facts.Convolved()
+	size, channels, groups := n.Shape[0], state.Elements, state.Heads
 	out := l.scratch(l.named(n.Name), l.m.Activations, size)
 	past := l.named("conv_rows")
-	l.declare(ir.Buffer{Name: past, Count: len(l.g.Layers), Kind: ir.KVCache, DType: ir.F32, Space: ir.HBM,
-		Shape: l.tokens.caches([]int{groups, l.m.MaxSeq, 1, channels})})
+	l.declare(ir.Buffer{Name: past, Count: len(l.g.Layers), Kind: ir.KVCache,
+		DType: state.Type(l.m.Cache), Space: ir.HBM, Shape: l.tokens.caches(state.Shape(l.m.MaxSeq))})
 	s := l.tokens.sequence(spanA, groups)
 	part := at(s.head, channels, 0)
 	of := func(i int) ir.Operand { return s.view(l.value[n.Inputs[i]], part) }
@@ -53,14 +49,6 @@ func (l *lowerer) shortConv(n *ir.GraphNode) {
 		Out: []ir.Operand{s.cache(past, s.appended(), 0, channels)}})
 	l.value[n.Name] = out
 	l.stage(n, out, ir.Dist{Kind: ir.Tiled, Extent: l.tokens.NumSequences() * groups, Grain: 1}, ops...)
-}
-
-// commonDivisor is the largest number that divides both.
-func commonDivisor(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // gatedAttention multiplies what attention makes by the sigmoid of a gate.

@@ -53,7 +53,8 @@ func setTileLayout(p *ir.Program, b *ir.Buffer) {
 	case b.ScaledRows() && p.Target.RunsOnTensorCores(p.Model.Activations): // integers are multiplied as these
 		b.Layout.Kind = ir.KVBlock16
 	case b.ScaledRows():
-	case b.Kind == ir.KVCache && b.Shape[len(b.Shape)-2] != 2: // rows of something else than keys and values
+	case b.Kind == ir.KVCache && b.Shape[len(b.Shape)-2] == 1: // of a convolution, which nothing multiplies
+		b.Layout.Kind = ir.KVRows16
 	case b.Kind == ir.KVCache && p.Target.RunsOnTensorCores(b.DType):
 		b.Layout.Kind = ir.KVBlock16
 	case b.Kind == ir.KVCache:

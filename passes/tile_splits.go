@@ -84,7 +84,7 @@ func rowsSeen(v *ir.Variant, last int) int {
 // chunkRows is how many rows of the cache one chunk of the ring holds, K and V together: 16 to 128, in blocks of 16.
 // Splits take chunks round robin.
 func chunkRows(p *ir.Program) int {
-	return ir.StateRows * max(1, min(8, knobs.ChunkBytes.Of(&p.Config)/p.Model.StateBlock()))
+	return ir.StateRows * max(1, min(8, knobs.ChunkBytes.Of(&p.Config)/p.Model.CacheBlock()))
 }
 
 // A splitter turns the attention stage of a layer into one over splits and one that combines them.

@@ -22,11 +22,7 @@ func (b *builder) buffers() {
 			b.p.Buffers = append(b.p.Buffers, b.stored(w, 0))
 		}
 	}
-	for i := range kernel.Buffers {
-		if kernel.Buffers[i].State != nil {
-			b.p.Buffers = append(b.p.Buffers, b.states(&kernel.Buffers[i])...)
-		}
-	}
+	b.p.Buffers = append(b.p.Buffers, b.states()...)
 	b.p.Buffers = append(b.p.Buffers,
 		ir.Buffer{Name: kernel.Named.Token, Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
 		ir.Buffer{Name: m.Embeddings, Kind: ir.Input, DType: ir.F32, Shape: []int{m.Hidden}},
@@ -67,32 +63,50 @@ func (b *builder) buffers() {
 	b.p.Buffers = append(b.p.Buffers, b.endingBuffers()...)
 }
 
-// states are the buffers of what layers keep from step to step: a family for each run of layers with states alike.
-func (b *builder) states(of *kernel.Buffer) []ir.Buffer {
-	layout := ir.KVRows16
-	if b.facts.fragments {
-		layout = ir.KVBlock16
-	}
-	one := ir.Buffer{Name: of.Name, Count: b.facts.layers, Kind: ir.KVCache, DType: b.facts.dtypes.Cache,
-		Shape: of.State(b.p.Model.Of(0)).Shape(b.facts.maxSeq), Layout: ir.Layout{Kind: layout}}
+// states are the buffers of what layers keep from step to step: a family for each run of layers with states alike,
+// those of one name side by side, in the order in which layers first have them.
+func (b *builder) states() []ir.Buffer {
 	if !b.unrolled && !b.p.Model.StatesDiffer() {
-		return []ir.Buffer{one} // whatever number of layers an edited header has
+		one := b.stateOf(0)
+		one.Count = b.facts.layers // whatever number of layers an edited header has
+		return []ir.Buffer{one}
 	}
 	var out []ir.Buffer
 	for layer := range b.facts.layers {
-		one.First, one.Count = layer, 1
-		one.Shape = of.State(b.p.Model.Of(layer)).Shape(b.facts.maxSeq)
+		one := b.stateOf(layer)
 		last := len(out) - 1
+		for last >= 0 && out[last].Name != one.Name && !b.unrolled {
+			last--
+		}
 		switch {
 		case b.unrolled:
 			out = append(out, ofLayer(one, layer))
-		case last >= 0 && slices.Equal(out[last].Shape, one.Shape):
+		case last >= 0 && out[last].Last() == layer-1 && slices.Equal(out[last].Shape, one.Shape):
 			out[last].Count++
+		case last >= 0:
+			out = slices.Insert(out, last+1, one)
 		default:
 			out = append(out, one)
 		}
 	}
 	return out
+}
+
+// stateOf is the buffer of the state of one layer, of whichever body has a state there.
+func (b *builder) stateOf(layer int) ir.Buffer {
+	one := ir.Buffer{First: layer, Count: 1, Kind: ir.KVCache, Layout: ir.Layout{Kind: ir.KVRows16}}
+	for i := range kernel.Buffers {
+		of := &kernel.Buffers[i]
+		if of.State == nil || of.State(b.p.Model.Of(layer)) == (ir.State{}) {
+			continue
+		}
+		s := of.State(b.p.Model.Of(layer))
+		one.Name, one.DType, one.Shape = of.Name, s.Type(b.facts.dtypes.Cache), s.Shape(b.facts.maxSeq)
+		if b.facts.fragments && !s.Inputs {
+			one.Layout.Kind = ir.KVBlock16
+		}
+	}
+	return one
 }
 
 // ofLayer is one member of a family, as a buffer in none.
@@ -195,7 +209,9 @@ func (b *builder) weightOf(constant string, layer int) (ir.Buffer, bool) {
 		}
 	}
 	matrix, isBias := strings.CutSuffix(constant, "Bias")
-	if isBias {
+	if isBias = isBias && !slices.ContainsFunc(kernel.Buffers, func(w kernel.Buffer) bool {
+		return w.Shape != nil && constantFor(w.Name) == constant // one that says its own shape
+	}); isBias {
 		constant = matrix + "Weight"
 	}
 	for _, w := range kernel.Buffers {
@@ -287,7 +303,7 @@ func (b *builder) checkCaches(places []ir.Placement) {
 		offsets[pl.Name] = pl.Offset
 	}
 	for layer, v := range c.value.list {
-		name, _ := ir.Resolve(kernel.Named.Cache, layer)
+		name, _ := ir.Resolve(b.stateOf(layer).Name, layer)
 		if want := offsets[name]; v.kind != integer || v.n != want {
 			r.fail(v.at, "%s is not where the cache of layer %d begins; want %d", cacheAt, layer, want)
 		}
@@ -298,7 +314,7 @@ func (b *builder) checkCaches(places []ir.Placement) {
 func (b *builder) checkOffsets(c *constant, w ir.Buffer, offsets map[string]int) {
 	r := &b.config
 	if runs := b.runs(c, w.Count); c.typ != "size_t" || len(runs) == 1 && runs[0].Count == w.Count &&
-		!b.p.Model.Differ(ir.ExpertsOf) {
+		!b.p.Model.Differ(ir.ExpertsOf) && !b.p.Model.Differ(ir.TapsOf) {
 		r.fail(c.at, "%s is a list of %s; want one of size_t, and one offset where the layers have %s in one form",
 			c.name, c.typ, w.Name)
 		return

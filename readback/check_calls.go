@@ -132,7 +132,7 @@ func (b *builder) streamOf(d *descriptor) []kernelCall {
 		}
 	case kernel.CacheRows:
 		c.what, c.args = "turns.cache", []place{d.layerIn("layer"), {name: "position"}}
-		c.args = append(c.args, b.cacheOf(d, "layer")...)
+		c.args = append(c.args, b.stateAt(d, "layer")...)
 	default:
 		return nil
 	}
@@ -158,7 +158,7 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 		}
 		*to = append(*to, at)
 	}
-	c.args = append(c.args, b.cacheOf(d, "c.layer")...)
+	c.args = append(c.args, b.stateAt(d, "c.layer")...)
 	if d.body.Emitted {
 		c.what, c.of, c.best = functionName(d.scope.name), "", d.head()
 	}
@@ -180,10 +180,10 @@ func (d *descriptor) barrierCalls() []kernelCall {
 		{context: at, layer: d.set(), what: "join", args: []place{d.layerIn("c.layer")}}}
 }
 
-// cacheOf is what a stage of attention is told of its cache, in a walk whose loop counts layers in a variable: where it
-// begins, if caches are of several sizes.
-func (b *builder) cacheOf(d *descriptor, variable string) []place {
-	if d.body.Streams != kernel.CacheRows || !b.p.Model.StatesDiffer() {
+// stateAt is what a stage that keeps rows from step to step is told of them, in a walk whose loop counts layers in a
+// variable: where they begin, if caches are of several sizes.
+func (b *builder) stateAt(d *descriptor, variable string) []place {
+	if d.body.State(&d.Stage) == nil || !b.p.Model.StatesDiffer() {
 		return nil
 	}
 	layer := d.layerIn(variable)

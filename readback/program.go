@@ -51,7 +51,7 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	if b.diags.Err() != nil {
 		return nil, b.diags
 	}
-	b.facts.CacheBlocks = knobs.ChunkBytes.Of(&b.p.Config) / b.p.Model.StateBlock()
+	b.facts.CacheBlocks = knobs.ChunkBytes.Of(&b.p.Config) / b.p.Model.CacheBlock()
 	b.walks(text[kernelFile])
 	if b.diags.Err() != nil {
 		return nil, b.diags
@@ -251,8 +251,12 @@ func (b *builder) layerSizes() {
 		{"kExperts", "kExpertCounts", func(f *ir.LayerFacts) *int { return &f.Experts }},
 		{"kExpertsPerToken", "kExpertsOfTokens", func(f *ir.LayerFacts) *int { return &f.PerToken }},
 		{"kShared", "kSharedWidths", func(f *ir.LayerFacts) *int { return &f.Shared }},
-		{"kSharedGates", "kSharedGateCounts", func(f *ir.LayerFacts) *int { return &f.SharedGates }}} {
-		some := strings.HasPrefix(c.name, "kExperts") || strings.HasPrefix(c.name, "kShared") // layers may have none
+		{"kSharedGates", "kSharedGateCounts", func(f *ir.LayerFacts) *int { return &f.SharedGates }},
+		{"kConvChannels", "kConvWidths", func(f *ir.LayerFacts) *int { return &f.Channels }},
+		{"kConvTaps", "kConvReaches", func(f *ir.LayerFacts) *int { return &f.Taps }}} {
+		some := slices.ContainsFunc([]string{"kExperts", "kShared", "kConv"}, func(of string) bool {
+			return strings.HasPrefix(c.name, of) // layers may have none
+		})
 		if some && b.config.byName[c.name] == nil {
 			continue
 		}

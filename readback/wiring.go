@@ -30,6 +30,9 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 	if d.body == kernel.Attend && len(c.args) > 2 && c.args[2].base != "" {
 		d.Sinks = c.args[2].name // that there are any, the call alone says
 	}
+	if d.body == kernel.Convolve && len(c.args) > 3 && c.args[3].base != "" {
+		d.TapsBias = c.args[3].name
+	}
 	want := d.argsOf()
 	if d.body.Streams == kernel.Tiles {
 		if d.head() {
@@ -41,7 +44,7 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 		}
 		d.Matrix = b.weightAt(b.streamed, &stream.args[0])
 	}
-	if n := len(want) + len(b.cacheOf(d, "")); len(args) == n {
+	if n := len(want) + len(b.stateAt(d, "")); len(args) == n {
 		args = args[:len(want)] // checkCalls looks at the cache
 	}
 	if len(args) != len(want) {

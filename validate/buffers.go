@@ -75,7 +75,7 @@ func (p *Proof) checkLayout(b *ir.Buffer) {
 				"several, in one of %s", b.Kind, b.DType, rank, b.Layout, format.Names())
 		}
 	case ir.KVBlock16, ir.KVRows16:
-		if b.Kind != ir.KVCache || rank != 4 && rank != 5 || b.Shape[rank-2] != 2 || bits < 8 {
+		if b.Kind != ir.KVCache || !b.IsCache() {
 			p.Errorf(CodeLayout, bufferPos(b), "is %s of shape %v with layout %s, which is for KV_CACHE [heads, "+
 				"rows, 2, head_dim], or one for each sequence", b.Kind, b.Shape, b.Layout.Kind)
 		}

@@ -67,6 +67,9 @@ var (
 	// The second layer has fewer kv heads, and another width.
 	layers = map[string]any{"per_layer_config": map[string]any{
 		"1": map[string]any{"num_key_value_heads": 1, "num_attention_heads": 3, "intermediate_size": 72}}}
+	// The first layer has a convolution in place of attention, and no experts.
+	convolutions = map[string]any{"layer_types": []string{"conv", "full_attention"}, "full_attn_idxs": nil,
+		"block_auto_adjust_ff_dim": nil, "block_ffn_dim_multiplier": nil, "block_multiple_of": nil}
 	// What a model differs in from its config.json, after its sizes.
 	models = map[string]map[string]any{
 		"llama":             {"intermediate_size": 128}, // whole quads: a prompt's gate_up writes down's operand
@@ -97,6 +100,8 @@ var (
 		"gpt-oss-mxfp4":     windows,
 		"glm4-moe-groups":   {},
 		"qwen2-moe-shared":  {},
+		"lfm2-biases":       convolutions,
+		"lfm2-moe":          convolutions,
 	}
 )
 

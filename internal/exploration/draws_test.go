@@ -87,6 +87,8 @@ var needs = map[*kernel.Body][]property{
 		among("num_key_value_heads", "2 1"), among("num_hidden_layers", "2")},
 	kernel.Route: {among("model", "olmoe-plain mixtral-window"), among("weights", "none"), among("rows", "1"),
 		among("sequences", "1"), among("prompt", "no")},
+	kernel.Convolve: {among("model", "lfm2-former lfm2-biases"), among("prompt", "no"),
+		among("num_hidden_layers", "2")},
 	kernel.Arrive: {among("loop.barrier", "1")},
 	kernel.Join:   {among("loop.barrier", "1")},
 }

@@ -40,7 +40,6 @@ var impossible = map[pair]string{
 	{"norms", "before and after branches", "experts", "some"}: noExperts,
 	{"means", "taken off", "experts", "some"}:                 noExperts,
 	{"branches", "parallel", "experts", "some"}:               noExperts,
-	{"norms of heads", "of each", "experts", "some"}:          noExperts,
 	{"caps", "some", "experts", "some"}:                       noExperts,
 	{"experts", "some", "gates", "none"}:                      noExperts,
 	{"experts", "some", "weights", "int4"}:                    experts,

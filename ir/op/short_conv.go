@@ -1,8 +1,9 @@
 package op
 
 var ShortConv = declare(Spec{
-	Code: 36,
-	Name: "SHORT_CONV",
+	Code:   36,
+	Name:   "SHORT_CONV",
+	Kernel: true,
 	Doc: "A causal convolution along the rows of x, of each column by taps of its own: the last of them multiplies " +
 		"the element itself, the one before it that of the row before, and so on, and a bias is added. Before the " +
 		"first row of x are those of past, in their order, and before these are zeros. Products are added from the " +

@@ -370,14 +370,21 @@ func (s *Session) cacheParts(total int) []cachePart {
 	return parts
 }
 
+// blocksOf is what a pattern follows from: the elements of a head, and their type.
+type blocksOf struct {
+	elements     int
+	dtype, cache string
+}
+
 // patternOf is what parts with such blocks repeat, as long as the longest that has been asked for.
 func (s *Session) patternOf(bytes int, m *Model) []byte {
-	have := s.patterns[m.HeadDim]
+	of := blocksOf{m.HeadDim, m.DType, m.Cache}
+	have := s.patterns[of]
 	if want := patternOf(bytes, m); len(have) < len(want) {
 		if s.patterns == nil {
-			s.patterns = map[int][]byte{}
+			s.patterns = map[blocksOf][]byte{}
 		}
-		s.patterns[m.HeadDim], have = want, want
+		s.patterns[of], have = want, want
 	}
 	return have
 }

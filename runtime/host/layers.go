@@ -6,11 +6,13 @@ import (
 )
 
 // A Layer is what layers of a model may differ in that a host needs to know: their heads, and what they keep from step
-// to step.
+// to step. A layer with Inputs keeps what a convolution convolves, in float32: KVHeads are groups of channels, and
+// HeadDim is how many one has.
 type Layer struct {
-	Heads   int `json:"heads"`
-	KVHeads int `json:"kv_heads"`
-	HeadDim int `json:"head_dim"`
+	Heads   int  `json:"heads"`
+	KVHeads int  `json:"kv_heads"`
+	HeadDim int  `json:"head_dim"`
+	Inputs  bool `json:"inputs,omitempty"`
 
 	CacheAt    int `json:"cache_at"`    // where its cache begins in that of a sequence, in bytes
 	CacheBlock int `json:"cache_block"` // as of Model
@@ -22,8 +24,19 @@ func (f *Facts) ModelOf(layer int) Model {
 	if layer >= 0 && layer < len(f.Layers) {
 		l := &f.Layers[layer]
 		m.Heads, m.KVHeads, m.HeadDim, m.CacheBlock = l.Heads, l.KVHeads, l.HeadDim, l.CacheBlock
+		if l.Inputs {
+			m.DType, m.Cache = "F32", ""
+		}
 	}
 	return m
+}
+
+// RowsOf is how many rows the cache of a layer has for each position: K and V, or what a convolution convolves.
+func (f *Facts) RowsOf(layer int) int {
+	if layer >= 0 && layer < len(f.Layers) && f.Layers[layer].Inputs {
+		return 1
+	}
+	return 2
 }
 
 // CacheAt is where the cache of a layer begins in that of a sequence, in bytes.

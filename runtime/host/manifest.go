@@ -48,7 +48,7 @@ type Facts struct {
 	// Passes of several tokens: of several rows, by their number, then of a row of each of several sequences, at most
 	// one, and then of several rows of each of as many, at most one. A build may have none.
 	Passes []PassFacts `json:"passes,omitempty"`
-	// Layers are those of the model where they differ in heads; Model has the most of each size then.
+	// Layers are those of the model where they differ in heads or states; Model has the most of each size then.
 	Layers []Layer `json:"layers,omitempty"`
 	Prompt int     `json:"prompt,omitempty"` // tokens of a pass over a prompt at most; 0: there is no such kernel
 }

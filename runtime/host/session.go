@@ -62,7 +62,7 @@ type Session struct {
 	checked  bool    // Check has passed
 	scores   *scores // of routers, nil unless they are recorded
 	build    buildID
-	patterns map[int][]byte // of the made-up cache, as soon as they are needed, by the elements of a head
+	patterns map[blocksOf][]byte // of the made-up cache, as soon as they are needed
 
 	chooser *choosing  // how the one sequence goes on; nil: by the largest logits
 	tables  []tables   // of the choices of each sequence, as soon as they are needed

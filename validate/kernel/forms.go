@@ -23,6 +23,7 @@ var (
 	// these are.
 	partial = &storage{ir.F32, ir.Word64}
 	which   = &storage{ir.I32, ir.Word64}
+	inputs  = &storage{ir.F32, ir.KVRows16} // of a convolution
 )
 
 // checkForms: a stage body of the kernel has each operand in one form, and looks at no declaration. In another form
@@ -33,6 +34,9 @@ func (p *contract) checkForms(m *ir.Model) {
 		b := &p.flat.Buffers[i]
 		if b.Kind != ir.KVCache {
 			continue
+		}
+		if ofConvolution(b) {
+			continue // in plain rows: see below
 		}
 		if layout < 0 {
 			layout = b.Layout.Kind
@@ -84,6 +88,9 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 	}
 	return true
 }
+
+// ofConvolution reports whether a cache holds what a convolution convolves, and no keys and values.
+func ofConvolution(b *ir.Buffer) bool { return b.Kind == ir.KVCache && b.Shape[len(b.Shape)-2] == 1 }
 
 // keepsHidden reports whether an op is the norm that makes the last hidden state for the host.
 func keepsHidden(op *ir.FlatOp, buffers []ir.Buffer) bool {
@@ -183,6 +190,13 @@ func formsOf(m *ir.Model, buffers []ir.Buffer, scores map[int]bool) func(op *ir.
 			return []*storage{sums, gains}, []*storage{sums, of(op.OutBuf, 1)}
 		case ir.KVAppend:
 			return []*storage{vector}, nil
+		case ir.ShortConv:
+			return []*storage{vector, inputs, gains, gains}, []*storage{vector}
+		case ir.MUL:
+			if len(op.In) == 2 { // of two vectors, and not by a number
+				return []*storage{vector, vector}, []*storage{vector}
+			}
+			return nil, nil
 		case ir.ATTENTION:
 			in = []*storage{vector, nil, nil, vector, vector, gains}
 			if op.IntAt("parts", 0, 1) > 1 {

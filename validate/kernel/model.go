@@ -17,12 +17,13 @@ import (
 //	Layers               the number of caches
 //	Hidden               the weights of norms but those of attention; the columns of the embedding table and of the
 //	                     head's matrix; embeddings that the host gives, and the last hidden state
-//	Kinds, LayerKinds    the eight facts below, which are those of each layer
+//	Kinds, LayerKinds    the ten facts below, which are those of each layer
 //	Experts, PerToken    the scores and the choice of the router of the layer, and the matrices of its experts; where
 //	                     there are experts there is a router
 //	Shared, Intermediate the longest result of a gated activation of the layer, such as SILU_MUL: Shared where it has
 //	                     experts
 //	SharedGates          the numbers of the router besides scores
+//	Channels, Taps       the taps of a convolution of the layer, their number, and the cache of the layer
 //	Heads                the query heads of an attention of the layer, times KVHeads
 //	KVHeads, HeadDim     the cache of the layer; head_dim of its attention and rotation; the weights of norms of its
 //	                     heads, and of norms of the heads of all tasks
@@ -90,6 +91,8 @@ func (c *modelCheck) checkBuffers() {
 		case b.Layout.Kind == ir.Tile8x128: // has a type of its own
 		case b.Kind == ir.Weight && !c.exact[i]:
 			what, want = "weights", m.Weights
+		case ofConvolution(b):
+			what, want = "what a convolution convolves", ir.F32
 		case b.Kind == ir.KVCache:
 			what, want = "cache", m.Cache
 		case b.Layout.Kind == ir.Word32:
@@ -152,6 +155,10 @@ func (c *modelCheck) checkTask(t int32) {
 				p.disagree(p.Task(t), "%s has %d query heads for a kv head", op.Code, n).
 					Suggest("the model has %d query heads and %d kv heads", of.Heads, of.KVHeads)
 			}
+		case ir.ShortConv:
+			want("taps", op.IntAt("taps", 0, 0), of.Taps)
+			want("taps of all channels:", p.flat.Buffers[op.InBuf[2]].Numel(), of.Channels*of.Taps)
+			c.checkCache(t, op, layer)
 		case ir.ROPE:
 			want("head_dim", op.IntAt("head_dim", 0, 0), of.HeadDim)
 		case ir.RMSNORM, ir.LAYERNORM:
@@ -200,6 +207,9 @@ func (c *modelCheck) checkTask(t int32) {
 				}
 			}
 		}
+		if op.Code == ir.MUL && len(op.In) == 2 {
+			continue // of a convolution
+		}
 		if b := op.OutBuf; ir.Ops[op.Code].Finisher != nil && b[0] >= 0 && p.flat.Buffers[b[0]].Layout.Words() {
 			if n := p.flat.Buffers[b[0]].Numel() / p.flat.Pass.NumTokens(); n > c.gated[kind].elements {
 				c.gated[kind] = gated{n, op.Code}
@@ -227,9 +237,9 @@ func (c *modelCheck) checkExperts(t int32, o *ir.FlatOp, of *ir.LayerFacts) {
 	}
 }
 
-// checkCache: where layers differ, the cache that an attention reads is that of its layer.
+// checkCache: the cache that a stage reads is that of its layer.
 func (c *modelCheck) checkCache(t int32, o *ir.FlatOp, layer int) {
-	if len(c.m.Kinds) == 0 || len(o.InBuf) < 2 || o.InBuf[1] < 0 {
+	if len(o.InBuf) < 2 || o.InBuf[1] < 0 {
 		return
 	}
 	of, s := c.m.Of(layer).State(), c.p.flat.Buffers[o.InBuf[1]].Shape

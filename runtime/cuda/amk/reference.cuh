@@ -6,6 +6,7 @@
 #pragma once
 
 #include "reference_attention.cuh"
+#include "reference_convolution.cuh"
 #include "reference_experts.cuh"
 #include "reference_weights.cuh"
 
