@@ -67,7 +67,8 @@ var Radii = append(radiiOfFinishers, []Radius{
 	{ops.SELECTED, "as GEMV_TILE, of each matrix; 4u with a bias, or if n are weighed and added up 4n·u of " +
 		"the magnitudes of both", ofSelected},
 	{ops.SumRows, "0 where the sum is exact; else 2u of the magnitudes for each addition", ofSumRows},
-	{ops.ShortConv, "0 where all operands are exact; else 4(k + 1)u of the magnitudes of terms and result", ofShortConv},
+	{ops.ShortConv, "0 where all operands are exact; else 4(k + 1)u of the magnitudes of terms and result",
+		ofShortConv},
 	{ops.ScaleBlocks, "0 where both operands and the product are exact; else 2u", ofScaleBlocks},
 }...)
 
