@@ -3,22 +3,18 @@ package codegen
 import (
 	"amkc/ir"
 	"amkc/ir/diag"
-	"amkc/ir/format"
 	"amkc/kernel"
 )
 
 // checkExperts refuses a product with matrices of experts that its body has no form for: the flush has room for the
 // sums of a tile with each matrix, and registers for the vectors of all.
-func (b *builder) checkExperts(s *ir.Stage, k *kernel.Stage, f format.Format, warps int) error {
+func (b *builder) checkExperts(s *ir.Stage, k *kernel.Stage, warps int) error {
 	switch {
 	case kernel.ProductOf(s.Ops).Code != ir.SELECTED:
 		return nil
 	case !k.ByExperts():
 		return diag.Errorf(codeStage, "stage "+s.Name, "multiplies by one expert alone; the kernel chooses two for a "+
 			"token, or more")
-	case format.InFixedPoint(f) && k.Summed > 1:
-		return diag.Errorf(codeStage, "stage "+s.Name, "adds up products with %d matrices of integers with scales; "+
-			"the kernel adds up those of floats: want --weights with %s=fp8 or %s=none", k.Summed, s.Role, s.Role)
 	case k.Summed > kernel.FlushTiles || k.Summed > 1 && warps != kernel.Warps:
 		return diag.Errorf(codeLimit, "stage "+s.Name, "adds up products with %d matrices, %d warps each; want at "+
 			"most %d, and all %d warps", k.Summed, warps, kernel.FlushTiles, kernel.Warps)

@@ -40,11 +40,11 @@ func (b *builder) checkKnobs() error {
 	return knobs.Check(&b.p.Config).Err()
 }
 
-// cut is how the columns of a stage, of a part if there are several, are cut.
-func (b *builder) cut(s *ir.Stage, f format.Format, columns int) *kernel.Cut {
+// cut is how the columns of a stage are cut, of each of the sums if it adds up several.
+func (b *builder) cut(s *ir.Stage, f format.Format, columns, sums int) *kernel.Cut {
 	c := &b.p.Config
 	return &kernel.Cut{Matrix: f, Columns: columns, Chunk: knobs.ChunkBytes.Of(c), Warps: knobs.Warps.Of(c, s.Role),
-		Chains: knobs.Chains.Of(c, s.Role)}
+		Chains: knobs.Chains.Of(c, s.Role), Sums: sums}
 }
 
 // checkGEMV bounds the registers that a warp needs for its share of the columns. The path without tensor cores keeps
@@ -58,7 +58,7 @@ func (b *builder) checkGEMV(s *ir.Stage, k *kernel.Stage, f format.Format, warps
 	chunk, g := knobs.ChunkBytes.Of(&b.p.Config), f.Geometry()
 	perWarp := func(chunk, warps int) int { return sums * kernel.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
-	case b.pass.NumTokens() > 1 && !k.ByExperts() && b.cut(s, f, columns).Slabs() > 1 &&
+	case b.pass.NumTokens() > 1 && !k.ByExperts() && b.cut(s, f, columns, sums).Slabs() > 1 &&
 		(warps < kernel.Warps || b.readings[s].held > 0):
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are several slabs, and in a pass of several tokens all %d "+

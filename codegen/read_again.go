@@ -21,7 +21,7 @@ func (b *builder) checkReadAgain(s *ir.Stage, k *kernel.Stage, at site, f format
 	columns := k.Columns
 	several := columns > kernel.PlainSlabColumns
 	if b.usesMMA() && columns%4 == 0 {
-		several = b.cut(s, f, columns).Slabs() > 1
+		several = b.cut(s, f, columns, 1).Slabs() > 1
 	}
 	most := 0
 	for layer := range b.p.Model.Layers {

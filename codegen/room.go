@@ -8,7 +8,6 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/kernel"
-	"amkc/knobs"
 )
 
 // The shared memory of a block must hold the scratch of the program and a ring of kernel.MinSlots chunks. Where it does
@@ -27,13 +26,13 @@ func (b *builder) needs() need {
 	n := need{kept: kernel.Kept{Rotations: len(b.d.Rotations), Pass: b.pass}}
 	for _, s := range b.d.Descriptors {
 		if columns := b.columnsOf(s.IR); columns > 0 {
-			chunk, warps := knobs.ChunkBytes.Of(&b.p.Config), knobs.Warps.Of(&b.p.Config, s.IR.Role)
-			if s.Of.ByExperts() {
-				n.kept.MultipliesEach(s.Matrix, columns, s.Of.Sums(), chunk, warps, b.p.Model.Activations)
+			sums := s.Of.Sums()
+			if cut := b.cut(s.IR, s.Matrix, columns, sums); s.Of.ByExperts() {
+				n.kept.MultipliesEach(cut, b.p.Model.Activations)
 			} else {
-				n.kept.Multiplies(s.Matrix, &s.IR.Dist, columns, chunk, warps, b.p.Model.Activations)
+				n.kept.Multiplies(cut, &s.IR.Dist, b.p.Model.Activations)
 			}
-			if sums := s.Of.Sums(); sums > 1 { // the columns of each begin with a block
+			if sums > 1 { // the columns of each begin with a block
 				columns = sums * ((columns + 31) / 32 * 32)
 			}
 			n.add(s.IR.Name, columns)

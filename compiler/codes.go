@@ -23,8 +23,8 @@ please report the program (amkc dump MODEL).`)
 	codeLacking = diag.New("AMK5125", "the kernel lacks stages of the model", `
 The model is imported, scheduled and run on the reference VM, and the device runtime has no form yet for some of its
 stages, which the message names with their ops and what is lacking of them. amkc models says of which families that is
-so. Of experts it lacks routers with jitter or more than 32 groups, last matrices of integers, and branches that begin
-without a norm. No build can be made of such a model; dump, validate FILE and everything with --device ref take it.
+so. Of experts it lacks routers with jitter or more than 32 groups, and branches that begin without a norm. No build
+can be made of such a model; dump, validate FILE and everything with --device ref take it.
 
 Of short convolutions it lacks those that see more than 8 positions, and models that have them in all layers.`)
 	codeEmitted = diag.New("AMK5106", "what would be emitted is not what was proved", `

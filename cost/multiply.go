@@ -23,7 +23,7 @@ type gemm struct {
 
 // gemm says how a matrix stage multiplies all tokens of the pass.
 func (r *reader) gemm(s *stage, f format.Format, columns int) gemm {
-	p := r.multiplies(s, f, columns)
+	p := r.multiplies(s, f, columns, 1)
 	out := gemm{sets: ceil(r.program.Pass.NumTokens(), kernel.SetTokens), slabs: p.Slabs(), quads: p.SlabQuads()}
 	switch {
 	case format.InFixedPoint(f):

@@ -64,13 +64,11 @@ func (b *planner) add(n, i int) error {
 	s := b.stages[n]
 	in := instance{stage: n, signal: -1}
 	switch {
-	case s.format == nil:
+	case s.cut == nil:
 	case kernel.ProductOf(s.ir.Ops).Code == ir.SELECTED:
-		b.kept.MultipliesEach(s.format, s.columns/s.sums, s.sums, max(1, knobs.ChunkBytes.Of(&b.program.Config)),
-			s.warps, b.program.Model.Activations)
+		b.kept.MultipliesEach(s.cut, b.program.Model.Activations)
 	default:
-		b.kept.Multiplies(s.format, &s.ir.Dist, s.columns/s.sums, max(1, knobs.ChunkBytes.Of(&b.program.Config)),
-			s.warps, b.program.Model.Activations)
+		b.kept.Multiplies(s.cut, &s.ir.Dist, b.program.Model.Activations)
 	}
 	for k, span := range s.ir.Dist.Tasks(i) {
 		t := &s.tasks[k]

@@ -220,7 +220,7 @@ func (m *PromptModel) matrix(s *stage) promptMatrix {
 	}
 	out, g := promptMatrix{format: s.format}, s.format.Geometry()
 	quads := ceil(columns, format.QuadColumns)
-	p := r.multiplies(s, s.format, columns)
+	p := r.multiplies(s, s.format, columns, 1)
 	members, slabs := min(s.warps, quads), p.Slabs()
 	out.quads = p.SlabQuads()
 	if _, quantised := out.format.(format.Quantised); quantised { // parts of a few quads, over all columns
@@ -240,7 +240,7 @@ func (m *PromptModel) wideProduct(s *stage, tokens int) float64 {
 	for k := range s.tasks {
 		rows += s.tasks[k].tiles * s.format.Geometry().Rows
 	}
-	p := r.multiplies(s, s.format, s.columns)
+	p := r.multiplies(s, s.format, s.columns, 1)
 	members, tileRows := min(s.warps, ceil(s.columns, format.QuadColumns)), widePromptRows
 	if p.Chains == 1 { // more sums are kept, of fewer rows
 		tileRows /= 2
@@ -256,7 +256,7 @@ func (m *PromptModel) wideProduct(s *stage, tokens int) float64 {
 
 // quadProduct is the same of a quantised matrix: quad after quad, scaled every 32 columns.
 func (m *PromptModel) quadProduct(s *stage, tokens int) float64 {
-	rows, columns, quad := 0, m.step.reader.multiplies(s, s.format, s.columns).Columns, wideQuad
+	rows, columns, quad := 0, m.step.reader.multiplies(s, s.format, s.columns, 1).Columns, wideQuad
 	for k := range s.tasks {
 		rows += s.tasks[k].tiles * s.format.Geometry().Rows
 	}

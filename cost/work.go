@@ -43,8 +43,8 @@ type stage struct {
 	tasks []task
 
 	format  format.Format // of its matrix; nil: it has none
-	columns int           // of that
-	sums    int           // of products with as many columns each, that rows are; at least 1
+	columns int           // of that, or of all that a row is summed over
+	cut     *kernel.Cut   // how they are cut
 	queries int           // elements of all query heads of its layer
 }
 
@@ -166,10 +166,10 @@ func (r *reader) warps(role string) int {
 	return min(kernel.Warps, max(1, knobs.Warps.Of(&r.program.Config, role)))
 }
 
-// multiplies is how a stage multiplies a matrix of n columns.
-func (r *reader) multiplies(s *stage, f format.Format, columns int) *kernel.Cut {
+// multiplies is how a stage multiplies a matrix of n columns, or several that it adds up.
+func (r *reader) multiplies(s *stage, f format.Format, columns, sums int) *kernel.Cut {
 	return &kernel.Cut{Matrix: f, Columns: columns, Chunk: r.chunk, Warps: s.warps,
-		Chains: knobs.Chains.Of(&r.program.Config, s.ir.Role)}
+		Chains: knobs.Chains.Of(&r.program.Config, s.ir.Role), Sums: sums}
 }
 
 // task adds up what the ops of a stage read on a span.
@@ -227,21 +227,12 @@ func (r *reader) parts(s *stage, t *task, o *ir.Op, b *ir.Buffer, dims []int) {
 	if len(dims) == 2 {
 		dims = []int{dims[0], dims[1] / parts}
 	}
-	r.weights(s, t, b, dims, r.program.Pass.NumTokens())
-	r.summed(s, t, parts)
+	r.weights(s, t, b, dims, parts, r.program.Pass.NumTokens())
 }
 
-// summed counts what a task has of one matrix as often as rows are summed over such.
-func (r *reader) summed(s *stage, t *task, n int) {
-	if n > 1 {
-		t.streamed, t.chunks = t.streamed*float64(n), t.chunks*float64(n)
-		t.quads, t.rounds, t.batches = t.quads*n, t.rounds*n, t.batches*n
-	}
-	s.columns, s.sums = n*s.columns, n
-}
-
-// weights adds tiles, of which every one begins a slot. They are multiplied by the vectors of n tokens at once.
-func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int, n int) {
+// weights adds tiles, of which every one begins a slot: as often as rows are summed over such. They are multiplied by
+// the vectors of n tokens at once.
+func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int, sums, n int) {
 	if len(dims) != 2 {
 		return
 	}
@@ -249,22 +240,22 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int, n int) {
 	if f == nil {
 		return
 	}
-	s.format, s.columns, s.sums = f, dims[1], 1
+	s.format, s.columns, s.cut = f, sums*dims[1], r.multiplies(s, f, dims[1], sums)
 	g := f.Geometry()
 	tiles, bytes := g.Tiles(dims[0]), g.TileBytes(dims[1])
 	t.tiles += tiles
-	t.streamed += float64(tiles) * float64(bytes)
-	t.chunks += float64(tiles) * float64(ceil(bytes, kernel.ChunkQuads(g, r.chunk, s.warps)*g.QuadBytes()))
+	t.streamed += float64(sums*tiles) * float64(bytes)
+	t.chunks += float64(sums*tiles) * float64(ceil(bytes, kernel.ChunkQuads(g, r.chunk, s.warps)*g.QuadBytes()))
 	quads, inChunk := ceil(dims[1], format.QuadColumns), kernel.ChunkQuads(g, r.chunk, s.warps)
 	full := quads / inChunk
-	t.quads = kernel.QuadsPerWarp(g, dims[1], r.chunk, s.warps)
+	t.quads = sums * kernel.QuadsPerWarp(g, dims[1], r.chunk, s.warps)
 	switch {
 	case n > 1:
 		t.gemm = r.gemm(s, f, dims[1])
 	case !tensor(r.program):
-		t.rounds += tiles * roundsOfTile(g, dims[1], r.chunk)
+		t.rounds += sums * tiles * roundsOfTile(g, dims[1], r.chunk)
 	case format.InFixedPoint(f):
-		t.batches = ceil(t.quads, kernel.BatchQuads(g, dims[1], r.chunk, s.warps))
+		t.batches = s.cut.Batches()
 		t.offset = format.HasOffset(f)
 	}
 	t.ragged = dims[1]%format.QuadColumns != 0 || (quads-full*inChunk)%s.warps != 0 ||
@@ -281,8 +272,7 @@ func (r *reader) experts(s *stage, t *task, o *ir.Op, b *ir.Buffer, dims []int, 
 	if !o.Has("first_row") {
 		summed = max(1, lengths(o.In[2].Dims, span, 0)[len(o.In[2].Dims)-1])
 	}
-	r.weights(s, t, b, []int{rows, dims[2]}, 1)
-	r.summed(s, t, summed)
+	r.weights(s, t, b, []int{rows, dims[2]}, summed, 1)
 	t.turns = r.program.Pass.NumTokens()
 	t.streamed, t.chunks = t.streamed*float64(t.turns), t.chunks*float64(t.turns)
 	t.tiles, t.rounds = t.tiles*t.turns, t.rounds*t.turns

@@ -10,9 +10,10 @@ type Cut struct {
 	Chunk   int // bytes
 	Warps   int // that share a tile
 	Chains  int // quarters of a quad that share a chain of mma, unless the matrix is quantised
+	Sums    int // that a row is added up from, with these columns each; 0: one
 }
 
-// Quads is the number of quads of a warp.
+// Quads is the number of quads of a warp, of one of the sums.
 func (c *Cut) Quads() int { return QuadsPerWarp(c.Matrix.Geometry(), c.Columns, c.Chunk, c.Warps) }
 
 // Slabs is the number of slabs: a chain of mma ends with each of them. kSlabChunks of weights.cuh is the same.
@@ -23,7 +24,36 @@ func (c *Cut) SlabQuads() int {
 	if c.Slabs() == 1 {
 		return c.Quads()
 	}
-	return c.slabChunks() * quadsOfChunk(c.Matrix.Geometry(), c.Chunk, c.Warps)
+	return c.slabChunks() * c.quadsOfChunk()
+}
+
+// Batches is how many batches of integers a warp multiplies for a tile: it adds up none of a batch before it has
+// multiplied all.
+func (c *Cut) Batches() int {
+	if c.wholeMatrices() {
+		return ceil(c.sums()*c.Quads(), c.batch())
+	}
+	return c.sums() * ceil(c.Quads(), c.batch())
+}
+
+// batch is the number of quads of a batch: of whole matrices that are summed over, of a chunk each, if these have so
+// few, and else at most those that a warp has of a matrix and of a chunk. GemvShape of gemv_mma.cuh computes the same.
+func (c *Cut) batch() int {
+	if c.wholeMatrices() {
+		return min(batchQuads, c.sums()*c.Quads())
+	}
+	return min(batchQuads, c.Quads(), c.quadsOfChunk())
+}
+
+func (c *Cut) wholeMatrices() bool {
+	return c.sums() > 1 && c.chunks() == 1 && batchQuads%c.Quads() == 0
+}
+
+func (c *Cut) sums() int { return max(1, c.Sums) }
+
+// quadsOfChunk is how many quads of a chunk a warp has at most.
+func (c *Cut) quadsOfChunk() int {
+	return ceil(ChunkQuads(c.Matrix.Geometry(), c.Chunk, c.Warps), c.Warps)
 }
 
 func (c *Cut) chunks() int {
@@ -32,7 +62,7 @@ func (c *Cut) chunks() int {
 
 // slabChunks is how many chunks a slab has. Slabs of chains of two quarters have about the same size.
 func (c *Cut) slabChunks() int {
-	ofChunk := quadsOfChunk(c.Matrix.Geometry(), c.Chunk, c.Warps)
+	ofChunk := c.quadsOfChunk()
 	if _, quantised := c.Matrix.(format.Quantised); quantised || c.Chains == 1 {
 		return max(1, slabQuads/ofChunk)
 	}

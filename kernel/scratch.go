@@ -46,33 +46,21 @@ func digitQuadBytes(f format.Format) int {
 	return bytes
 }
 
-// DigitBytes is the shared memory of a block for a vector in fixed point with n columns, which is used if there is room
-// and warps share a tile. GemvShape of gemv_mma.cuh computes the same.
-func DigitBytes(f format.Format, columns, chunk, warpsPerTile int) int {
-	g := f.Geometry()
-	quads, batch := QuadsPerWarp(g, columns, chunk, warpsPerTile), BatchQuads(g, columns, chunk, warpsPerTile)
-	if quads <= registerQuads || batch < 2 || quadsOfChunk(g, chunk, warpsPerTile)%batch != 0 {
+// DigitBytes is the shared memory of a block for a vector in fixed point, which is used if there is room and warps
+// share a tile. GemvShape of gemv_mma.cuh computes the same.
+func (c *Cut) DigitBytes() int {
+	quads, batch := c.sums()*c.Quads(), c.batch()
+	if quads <= registerQuads || batch < 2 || c.chunks() > 1 && c.quadsOfChunk()%batch != 0 {
 		return 0
 	}
-	return Warps * quads * digitQuadBytes(f)
-}
-
-// BatchQuads is the number of quads of integers that a warp multiplies before it adds up any: at most those that it has
-// of a chunk. GemvShape of gemv_mma.cuh computes the same.
-func BatchQuads(g format.Geometry, columns, chunk, warpsPerTile int) int {
-	return min(batchQuads, QuadsPerWarp(g, columns, chunk, warpsPerTile), quadsOfChunk(g, chunk, warpsPerTile))
-}
-
-// quadsOfChunk is how many quads of a chunk a warp has at most.
-func quadsOfChunk(g format.Geometry, chunk, warps int) int {
-	return ceil(ChunkQuads(g, chunk, warps), warps)
+	return Warps * quads * digitQuadBytes(c.Matrix)
 }
 
 // ChainBytes is the shared memory of a block for the sums of a quantised matrix from slab to slab, in a pass of n
 // tokens: four for each row of a tile and token, for all tiles that an SM finishes at once, as in gemm_digits.cuh. It
 // is 0 if all columns are one slab, and in a pass of one token, which has no slabs.
 func ChainBytes(f format.Quantised, d *ir.Dist, columns, chunk, warpsPerTile, tokens int) int {
-	p := Cut{f, columns, chunk, warpsPerTile, 1}
+	p := Cut{Matrix: f, Columns: columns, Chunk: chunk, Warps: warpsPerTile, Chains: 1}
 	if tokens == 1 || p.Slabs() == 1 {
 		return 0
 	}
@@ -167,32 +155,32 @@ type Kept struct {
 }
 
 // Multiplies counts what a product keeps of its vector, or in a pass of several tokens of its sums and of a slab. The
-// product has a distribution, and a vector of n columns in a type.
-func (k *Kept) Multiplies(f format.Format, d *ir.Dist, columns, chunk, warpsPerTile int, activations ir.DType) {
-	g, tokens := f.Geometry(), k.Pass.NumTokens()
+// product has a distribution, and a vector in a type.
+func (k *Kept) Multiplies(c *Cut, d *ir.Dist, activations ir.DType) {
+	tokens := k.Pass.NumTokens()
 	if tokens == 1 {
-		if format.InFixedPoint(f) {
-			k.Digits = max(k.Digits, DigitBytes(f, columns, chunk, warpsPerTile))
+		if format.InFixedPoint(c.Matrix) {
+			k.Digits = max(k.Digits, c.DigitBytes())
 		}
 		return
 	}
-	if q, quantised := f.(format.Quantised); quantised {
-		k.Digits = max(k.Digits, ChainBytes(q, d, columns, chunk, warpsPerTile, tokens))
+	if q, quantised := c.Matrix.(format.Quantised); quantised {
+		k.Digits = max(k.Digits, ChainBytes(q, d, c.Columns, c.Chunk, c.Warps, tokens))
 	}
-	slab := PlainSlab(g, d, columns, chunk, warpsPerTile, tokens, activations.Bits()/8)
-	if k.Slab = max(k.Slab, slab); columns%4 != 0 {
+	slab := PlainSlab(c.Matrix.Geometry(), d, c.Columns, c.Chunk, c.Warps, tokens, activations.Bits()/8)
+	if k.Slab = max(k.Slab, slab); c.Columns%4 != 0 {
 		k.OddSlab = max(k.OddSlab, slab)
 	}
 }
 
 // MultipliesEach counts what a product keeps that multiplies each token by matrices of its own, one token after another
 // as in a pass of one: its vector, which has the columns of each matrix that a row is summed over.
-func (k *Kept) MultipliesEach(f format.Format, columns, sums, chunk, warpsPerTile int, activations ir.DType) {
-	if format.InFixedPoint(f) {
-		k.Digits = max(k.Digits, DigitBytes(f, columns, chunk, warpsPerTile))
+func (k *Kept) MultipliesEach(c *Cut, activations ir.DType) {
+	if format.InFixedPoint(c.Matrix) {
+		k.Digits = max(k.Digits, c.DigitBytes())
 	}
 	if k.Pass.NumTokens() > 1 {
-		k.Slab = max(k.Slab, sums*roundUp(columns, 32)*activations.Bits()/8)
+		k.Slab = max(k.Slab, c.sums()*roundUp(c.Columns, 32)*activations.Bits()/8)
 	}
 }
 

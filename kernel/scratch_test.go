@@ -48,19 +48,38 @@ func TestScratchOfDigits(t *testing.T) {
 	columns := []int{4096, 4096, 14336}
 	const h200, l4, int4, int8 = 232448, 101376, 32 * 528, 16 * 1040
 	of := func(dtype string) format.Format { return format.Find("tile8x128.g128.BF16", dtype) }
-	geometry := func(dtype string) format.Geometry { return of(dtype).Geometry() }
-	digits := DigitBytes(of("I4"), 14336, int4, 8)
-	require.Equal(t, 8*14*(128*2+32), digits)
-	require.Equal(t, 8*14*(128*2+48), DigitBytes(format.Find("tile8x128.g16.F16.steps", "I6"), 14336, 16*848, 8),
-		"sums of halves of quarters")
-	require.Equal(t, digits, DigitBytes(of("I8"), 14336, int8, 8), "batches of two")
-	require.Zero(t, DigitBytes(of("I4"), 4096, int4, 8), "four quads are in registers")
-	require.Zero(t, DigitBytes(of("I8"), 14336, 8192, 8), "a chunk has no two quads for each warp")
-	require.Zero(t, DigitBytes(of("I4"), 14336, 28*528, 4), "seven quads of a chunk are not batches of four")
-	for chunk, want := range map[int]int{8448: 1, int8: 2, int4: 2, 32 * 1040: 4, 64 * 1040: 4} {
-		require.Equal(t, want, BatchQuads(geometry("I8"), 4096, chunk, 8), "int8 in chunks of %d bytes", chunk)
+	digitBytes := func(f format.Format, columns, sums, chunk, warps int) int {
+		return (&Cut{Matrix: f, Columns: columns, Chunk: chunk, Warps: warps, Sums: sums}).DigitBytes()
 	}
-	require.Equal(t, 1, BatchQuads(geometry("I4"), 1024, int4, 8), "a warp has no more")
+	digits := digitBytes(of("I4"), 14336, 1, int4, 8)
+	require.Equal(t, 8*14*(128*2+32), digits)
+	require.Equal(t, 8*14*(128*2+48), digitBytes(format.Find("tile8x128.g16.F16.steps", "I6"), 14336, 1, 16*848, 8),
+		"sums of halves of quarters")
+	require.Equal(t, digits, digitBytes(of("I8"), 14336, 1, int8, 8), "batches of two")
+	require.Zero(t, digitBytes(of("I4"), 4096, 1, int4, 8), "four quads are in registers")
+	require.Zero(t, digitBytes(of("I8"), 14336, 1, 8192, 8), "a chunk has no two quads for each warp")
+	require.Zero(t, digitBytes(of("I4"), 14336, 1, 28*528, 4), "seven quads of a chunk are not batches of four")
+	require.Zero(t, digitBytes(of("I4"), 768, 4, int4, 8), "four matrices of a quad are in registers")
+	require.Equal(t, 8*8*(128*2+32), digitBytes(of("I4"), 768, 8, int4, 8), "batches are of four matrices")
+	require.Equal(t, 8*28*(128*2+32), digitBytes(of("I4"), 14336, 2, int4, 8), "batches are of a matrix")
+	require.Equal(t, 8*12*(128*2+32), digitBytes(of("I4"), 2880, 4, 32*528, 8), "three quads of a matrix")
+	require.Zero(t, digitBytes(of("I8"), 2880, 4, 8*1040, 8), "a chunk has one quad for each warp")
+	for chunk, want := range map[int]int{8448: 1, int8: 2, int4: 2, 32 * 1040: 4, 64 * 1040: 4} {
+		cut := Cut{Matrix: of("I8"), Columns: 4096, Chunk: chunk, Warps: 8}
+		require.Equal(t, want, cut.batch(), "int8 in chunks of %d bytes", chunk)
+	}
+	for _, c := range []struct{ columns, sums, batch, batches int }{
+		{1024, 1, 1, 1}, // a warp has no more
+		{768, 8, 4, 2},
+		{768, 6, 4, 2},
+		{2048, 2, 4, 1},
+		{2880, 4, 3, 4},
+		{14336, 2, 4, 8},
+	} {
+		cut := Cut{Matrix: of("I4"), Columns: c.columns, Chunk: int4, Warps: 8, Sums: c.sums}
+		require.Equal(t, [2]int{c.batch, c.batches}, [2]int{cut.batch(), cut.Batches()}, "%d sums of %d columns",
+			c.sums, c.columns)
+	}
 
 	kept := Kept{Digits: digits}
 	without, with := ScratchOf(&llama, true, Kept{}, columns...), ScratchOf(&llama, true, kept, columns...)

@@ -241,11 +241,23 @@ func (c *Case) slots() int {
 	shared, chunk := c.Of(SharedBytes), c.Of(ChunkBytes)
 	scratch := c.scratch(func(m *ir.Model, tensorCores bool, kept kernel.Kept, columns ...int) kernel.Scratch {
 		if format.InFixedPoint(c.Format) {
-			kept.Digits = kernel.DigitBytes(c.Format, slices.Max(columns), chunk, c.rows[Warps].Default)
+			kept.Digits = c.digitBytes(chunk, columns)
 		}
 		return kernel.ScratchIn(shared, chunk, m, tensorCores, kept, columns...)
 	})
 	return scratch.Slots(shared, chunk)
+}
+
+// digitBytes is the shared memory of a block for the longest vector in fixed point: for a matrix with as many columns,
+// or for all experts of a token.
+func (c *Case) digitBytes(chunk int, columns []int) int {
+	cut := kernel.Cut{Matrix: c.Format, Columns: slices.Max(columns), Chunk: chunk, Warps: c.rows[Warps].Default}
+	most := cut.DigitBytes()
+	for _, f := range c.Model.Facts() {
+		cut.Columns, cut.Sums = f.Intermediate, f.PerToken
+		most = max(most, cut.DigitBytes())
+	}
+	return most
 }
 
 // scratch is that of the SM that owns most of the residual, in grains of gemv.rows, if it is distributed evenly, or of

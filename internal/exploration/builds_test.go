@@ -99,7 +99,7 @@ var (
 		"gpt-oss-sinks":     windows,
 		"gpt-oss-mxfp4":     windows,
 		"glm4-moe-groups":   {},
-		"qwen2-moe-shared":  {},
+		"qwen2-moe-shared":  {"num_experts_per_tok": 5}, // whose digits are in shared memory
 		"lfm2-biases":       convolutions,
 		"lfm2-moe":          convolutions,
 	}

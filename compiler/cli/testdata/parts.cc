@@ -16,16 +16,34 @@ struct Share {
   static constexpr int kGrain = 56, kWarps = 8, kChains = 2;
   static constexpr int kRotation = 0, kRotationStep = 0, kTasks = 1;
   static constexpr bool kEmpty = false;
+#ifdef INTEGERS  // the element type of a quantised matrix
+  static constexpr WeightFormat kWeights{INTEGERS, 32, kFp16, ZEROS};
+#endif
 };
+using Format = Matrix<Share<1, 1>>;
+
+#if defined INTEGERS && AMK_TENSOR_CORES
+static_assert(GemvShape<Share<kAll, 1>>::kKept, "digits are in shared memory");
+#endif
 
 constexpr int kTiles = ceil_div(kOfRows, kTileRows);
 constexpr Page kIn{(kExchangeBytes + 255) / 256 * 256, kOfColumns * 8, 1};
 static Array<u8, kIn.offset + kIn.bytes> exchange;
-constexpr int kAllBytes = kTiles * kTileRows * kOfColumns * Element::kBytes;
+constexpr int kAllBytes = kTiles * tile_bytes<Format>(kOfColumns);
 static Array<u8, kAllBytes> matrix;
 static u8 whole[kAllBytes];
 static float results[kAll][kOfRows];
 static int gpu;
+
+static void fill() {
+#ifdef INTEGERS
+  for (u8& b : whole) b = random_bits();
+  for (u8* block = whole; block < whole + kAllBytes; block += Format::kBlockBytes)
+    for (int at = Format::kScales; at < Format::kZeroPoints; at += 2) put<Fp16>(block + at, random_value(-9, -5));
+#else
+  for (int i = 0; i < kAllBytes / Element::kBytes; ++i) put<Element>(whole + i * Element::kBytes, value_at(2, i, 1));
+#endif
+}
 
 template <class S>
 static void multiply_on_sm() {
@@ -63,7 +81,7 @@ extern "C" int amk_main(void* module) {
   exchange.make(), matrix.make();
   launch.exchange = exchange.all;
   launch.weights = matrix.all;
-  for (int i = 0; i < kAllBytes / Element::kBytes; ++i) put<Element>(whole + i * Element::kBytes, value_at(2, i, 1));
+  fill();
   run<1, 1>();
   run<8, 1>(), run<4, 2>(), run<2, 4>(), run<1, 8>();
   return 0;

@@ -43,18 +43,23 @@ struct GemvShape {
   static constexpr int kSlabs = ceil_div(kMatrixChunks, kSlabChunks<S>);
   static constexpr int kSlabSubs = kSlabs > 1 ? kSlabChunks<S> * kChunkSubs : kMatrixSubs;
   // Quads whose products a warp begins before it adds any, and those that it holds in registers. A
-  // batch ends at most two chunks: the first is released when the second ends. It is of one matrix,
-  // or of one part of the columns.
-  static constexpr int kMatrixBatch = kSums<S> > 1 ? 1 : Fragments<W>::kBatch;
-  static constexpr int kMost = kMatrixBatch < kSubs ? kMatrixBatch : kSubs;
-  static constexpr int kBatch = kMost < kChunkSubs ? kMost : kChunkSubs;
+  // batch is of whole matrices, of a chunk each, if these have so few quads, and else of one matrix
+  // and of as many quads as a chunk has: of the chunks that it ends, each is released when the next
+  // one ends. Batches begin with a run of quads: a matrix, or all of them.
+  static constexpr bool kWholeMatrices =
+      kSums<S> > 1 && kMatrixChunks == 1 && Fragments<W>::kBatch % kMatrixSubs == 0;
+  static constexpr int kRunSubs = kWholeMatrices ? kSubs : kMatrixSubs;
+  static constexpr int kMost =
+      Fragments<W>::kBatch < kRunSubs ? Fragments<W>::kBatch : kRunSubs;
+  static constexpr int kBatch = kWholeMatrices || kMost < kChunkSubs ? kMost : kChunkSubs;
   static constexpr int kDepth = kBatch > 1 ? kBatch : kSubs == 3 ? 3 : 2;
   // Whether the vector's digits are kept in shared memory, and a tile is a loop over batches: code
   // that runs once per layer costs more than it computes. Otherwise (short vectors, chunks that do
   // not end with a batch, fp8, too little room) they are in registers, with code for each quad of a
-  // tile. ir.DigitBytes has the same conditions.
+  // tile. kernel.Cut has the same conditions.
   static constexpr int kKeptBytes = kSubs * kDigitQuadBytes<W>;  // of a warp
-  static constexpr bool kKept = kBatch > 1 && kSubs > 4 && kChunkSubs % kBatch == 0 &&
+  static constexpr bool kKept = kBatch > 1 && kSubs > 4 &&
+                                (kMatrixChunks == 1 || kChunkSubs % kBatch == 0) &&
                                 kConsumerWarps * kKeptBytes <= kDigitScratch;
   // Whether a group may take the first weights of its next tile, kFirstChunks, before a block
   // barrier. The groups' tiles are side by side in the ring: if all that lies before the last chunk
@@ -69,7 +74,7 @@ struct GemvShape {
   static_assert(kSubs <= 32, "a warp keeps one bit for each of its quads");
   static_assert(kTilesAtOnce<S> > 0 && kTilesAtOnce<S> % kGroups == 0,
                 "a flush group is whole rounds of tiles");
-  static_assert(kSums<S> == 1 || kBatch == 1 && kGroups == 1, "a batch is of one matrix");
+  static_assert(kSums<S> == 1 || kGroups == 1, "all warps share what is added up");
   // A full barrier distinguishes a phase only from the next one. Chunks older than the window have
   // landed; bulk copies within it may land out of order.
   static_assert(kGroups == 1 || (kGroups - 1) * kChunks + 1 + (AMK_BULK_COPY ? int(kWindow) : 0) <=
@@ -253,8 +258,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     if constexpr (Shape::kKept) {
 #pragma unroll
       for (int b = 0; b < kBatch; ++b) {
-        // a missing quad reads the last one: a branch costs more
-        const int sub = b < (kSubs - 1) % kBatch + 1 ? batch + b : min(batch + b, kSubs - 1);
+        // a missing quad reads another one: a branch costs more
+        constexpr int kLast = (Shape::kRunSubs - 1) % kBatch;  // of the last batch of a run
+        const int sub = b <= kLast ? batch + b : min(batch + b, kSubs - 1);
         F::recall(v[b], kept + sub * kDigitQuadBytes<typename Shape::W>, c.lane);
       }
     }
@@ -269,16 +275,37 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
 #pragma unroll
     for (int i = 0; i < kSubs; ++i) v[i] = F::vector(xg[i], c.lane);
   }
-  auto there = [&](int sub) { return sub < kSubs && has(sub); };
+  // Where the run of a sub begins: 0, if there is one.
+  auto run_of = [&](int sub) {
+    return Shape::kRunSubs == kSubs ? 0 : sub / Shape::kRunSubs * Shape::kRunSubs;
+  };
+  // Whether this warp has quad b of the batch that begins with a sub, and whether a matrix ends
+  // with it.
+  auto there = [&](int sub, int b) {
+    return sub + b < run_of(sub) + Shape::kRunSubs && has(sub + b);
+  };
+  auto ends_matrix = [&](int sub, int b) {
+    const int after = Shape::kWholeMatrices ? b + 1 : sub + b + 1;
+    return kSums<S> > 1 && after % Shape::kMatrixSubs == 0 && sub + b < kSubs;
+  };
   auto take_batch = [&](int batch) {
-    if (Shape::kChunkSubs == kBatch || batch % Shape::kChunkSubs == 0) wait_full(c, slot, phase);
+    if constexpr (Shape::kWholeMatrices) {
 #pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      if (there(batch + b)) load(w[b], batch + b);
+      for (int b = 0; b < kBatch; ++b) {
+        if (batch + b < kSubs) take(w[b], b);
+      }
+      recall(batch);
+    } else {
+      const int in_run = batch - run_of(batch), end = in_run + kBatch;
+      if (Shape::kChunkSubs == kBatch || in_run % Shape::kChunkSubs == 0) wait_full(c, slot, phase);
+#pragma unroll
+      for (int b = 0; b < kBatch; ++b) {
+        if (there(batch, b)) load(w[b], batch + b);
+      }
+      recall(batch);
+      const bool in_chunk = end % Shape::kChunkSubs != 0 && end < Shape::kRunSubs;
+      if (Shape::kChunkSubs == kBatch || !in_chunk) leave();
     }
-    recall(batch);
-    const int end = batch + kBatch;
-    if (Shape::kChunkSubs == kBatch || end % Shape::kChunkSubs == 0 || end >= kSubs) leave();
   };
 
 #pragma unroll 1
@@ -296,23 +323,28 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
         } else {
           keep_partial(c, member, tile, F::total(sum, c.lane));
         }
+        sum = {};
+        slabs = 0;
       };
       if constexpr (Shape::kKept) {
 #pragma unroll 1
-        for (int batch = 0; batch < kSubs; batch += kBatch) {
+        for (int batch = 0, next; batch < kSubs; batch = next) {
           typename F::Product products[kBatch];
 #pragma unroll
           for (int b = 0; b < kBatch; ++b) {
-            if (there(batch + b)) products[b] = F::multiply(sum, w[b], v[b]);
+            if (there(batch, b)) products[b] = F::multiply(sum, w[b], v[b]);
           }
-          const int next = batch + kBatch < kSubs ? batch + kBatch : 0;
-          if (next > 0 || more) {
-            if (next == 0) next_tile();
+          next = min(batch + kBatch, run_of(batch) + Shape::kRunSubs);
+          if (next < kSubs) {
             take_batch(next);
+          } else if (more) {
+            next_tile();
+            take_batch(0);
           }
 #pragma unroll
           for (int b = 0; b < kBatch; ++b) {
-            if (there(batch + b)) F::add(sum, products[b], c.lane);
+            if (there(batch, b)) F::add(sum, products[b], c.lane);
+            if (ends_matrix(batch, b)) keep(i * kSums<S> + (batch + b) / Shape::kMatrixSubs);
           }
           give_back();
         }
@@ -338,17 +370,13 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
 #pragma unroll
           for (int b = 0; b < kBatch; ++b) {
             if (batch + b < kSubs && has(batch + b)) F::add(sum, products[b], c.lane);
+            if (ends_matrix(batch, b)) keep(i * kSums<S> + (batch + b) / Shape::kMatrixSubs);
           }
           give_back();
           const int after = batch % Shape::kMatrixSubs + 1;
           if (Shape::kSlabs > 1 && after % Shape::kSlabSubs == 0 && after < Shape::kMatrixSubs) {
             slabs = row_of_warp(slabs, F::total(sum, c.lane));
             sum = {};
-          }
-          if (kSums<S> > 1 && after == Shape::kMatrixSubs && batch < kSubs) {
-            keep(i * kSums<S> + batch / Shape::kMatrixSubs);
-            sum = {};
-            slabs = 0;
           }
         }
       }
