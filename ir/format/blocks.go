@@ -74,7 +74,8 @@ func (s Scales) Layout() string {
 // columns 4*part to 4*part+3, and the same 16 columns on, of each of the block's four quarters of 32 columns. Bytes of
 // quarters 0 and 1 are one 16-byte load, and those of 2 and 3 another. Of int4 it is a single load: the low nibbles are
 // quarters 0 and 1, the high ones 2 and 3. They hold q + 8, and zero points z + 8, so that a mask makes an operand of
-// unsigned bytes of them; int8 is two's complement. Integers of 5 and 6 bits are stored with half their range added
+// unsigned bytes of them; int8 is two's complement. Of e2m1, nibbles are in the same quarters, and the second and the
+// third of four bytes change places. Integers of 5 and 6 bits are stored with half their range added
 // too: the low four bits as those of int4, then of each lane their fifth bits in a word, or their fifth and sixth ones
 // in two. Bit 8*i + k is of element i of word k of its operands.
 //
@@ -246,7 +247,7 @@ func (b blocks) column(second, word, part int) int {
 // nibble.
 func (b blocks) within(row, col int) int {
 	second, word := b.operand(col)
-	at := (row%tileRows*4+col%16/4)*unit + word*4 + col%4
+	at := (row%tileRows*4+col%16/4)*unit + word*4 + b.inWord(col%4)
 	if b.bits < 8 {
 		return at
 	}
@@ -255,6 +256,25 @@ func (b blocks) within(row, col int) int {
 
 func (b blocks) At(row, col, cols int) int {
 	return b.block(row, col, cols) + b.within(row, col)
+}
+
+// inWord is the byte of a word that element i of four is in. Of e2m1 the second and the third change places: so those
+// of a pair of fp16 are each in its half of the word.
+func (b blocks) inWord(i int) int {
+	if b.swaps() {
+		return i%2*2 + i/2
+	}
+	return i
+}
+
+func (b blocks) swaps() bool { return b.bits == 4 && b.float != nil }
+
+// word is four elements side by side as the word that stores them, and the way back.
+func (b blocks) word(four uint32) uint32 {
+	if b.swaps() {
+		return four&0xff0000ff | four>>8&0xff00 | four<<8&0xff0000
+	}
+	return four
 }
 
 // groupOf is the number of an element's group within its block.
@@ -321,8 +341,8 @@ func (b blocks) elements(block []byte, row int, q []byte) {
 		lane := row%tileRows*4 + part
 		own := block[lane*unit:]
 		for word := range 4 {
-			low := binary.LittleEndian.Uint32(q[b.column(0, word, part):])
-			high := binary.LittleEndian.Uint32(q[b.column(1, word, part):])
+			low := b.word(binary.LittleEndian.Uint32(q[b.column(0, word, part):]))
+			high := b.word(binary.LittleEndian.Uint32(q[b.column(1, word, part):]))
 			if b.bits == 8 {
 				binary.LittleEndian.PutUint32(own[word*4:], low)
 				binary.LittleEndian.PutUint32(own[word*4+lanes*unit:], high)
@@ -372,7 +392,7 @@ func (b blocks) elementsOf(block []byte, row int, q []byte) {
 				if b.bits < 8 && b.float == nil {
 					four = less(four, b.offset())
 				}
-				binary.LittleEndian.PutUint32(q[b.column(second, word, part):], four)
+				binary.LittleEndian.PutUint32(q[b.column(second, word, part):], b.word(four))
 			}
 		}
 	}

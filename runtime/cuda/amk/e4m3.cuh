@@ -18,14 +18,19 @@ struct E4m3 {
     return float_of_bits((bits & 0x80u) << 24 | (bits & 0x7fu) << 20) * 0x1p120f;
   }
 
-  // Four of them, in the low bits of the bytes of a word, as pairs of fp16: numbers 0 and 1, and 2
-  // and 3. Each is its value over kHalvesUnit, exactly.
+  // The byte of a word that number i of four is in.
+  __host__ __device__ static constexpr int byte_of(int i) { return i; }
+
+  // Four of them as pairs of fp16: numbers 0 and 1, and 2 and 3. Each is its value over
+  // kHalvesUnit, exactly. Numbers of 4 bits are in the low or in the high halves of the bytes.
 #if AMK_FP8_CONVERT
   static constexpr float kHalvesUnit = 1;
-  __device__ __forceinline__ static uint2 to_halves(u32 four) { return e4m3x4_to_halves(four); }
+  __device__ __forceinline__ static uint2 to_halves(u32 four, bool) {
+    return e4m3x4_to_halves(four);
+  }
 #else
   static constexpr float kHalvesUnit = 0x1p8f;  // between the biases of the exponents, 7 and 15
-  __device__ __forceinline__ static uint2 to_halves(u32 four) {
+  __device__ __forceinline__ static uint2 to_halves(u32 four, bool) {
     constexpr u32 kSign = 0x80008000u, kRest = 0x3f803f80u;
     const u32 low = byte_perm(four, 0, 0x1404), high = byte_perm(four, 0, 0x3424);
     return make_uint2((low & kSign) | (low >> 1 & kRest), (high & kSign) | (high >> 1 & kRest));
@@ -41,12 +46,21 @@ struct E2m1 {
     return float_of_bits((bits & 8u) << 28 | (bits & 7u) << 22) * 0x1p126f;
   }
 
+  // Numbers 1 and 2 change places: so those of a pair of fp16 are each in its half of the word, and
+  // shifts take them to their place.
+  __host__ __device__ static constexpr int byte_of(int i) { return i % 2 * 2 + i / 2; }
+
   static constexpr float kHalvesUnit = 0x1p14f;  // between the biases of the exponents, 1 and 15
-  __device__ __forceinline__ static uint2 to_halves(u32 four) {
+  __device__ __forceinline__ static uint2 to_halves(u32 four, bool high) {
+    return make_uint2(pair(four, high ? 4 : 0), pair(four, high ? 12 : 8));
+  }
+
+ private:
+  // The pair whose numbers begin with a bit of each half.
+  __device__ __forceinline__ static u32 pair(u32 four, int bit) {
     constexpr u32 kSign = 0x80008000u, kRest = 0x0e000e00u;
-    const u32 low = byte_perm(four, 0, 0x1404), high = byte_perm(four, 0, 0x3424);
-    return make_uint2((low << 4 & kSign) | (low << 1 & kRest),
-                      (high << 4 & kSign) | (high << 1 & kRest));
+    const u32 rest = bit > 9 ? four >> (bit - 9) : four << (9 - bit);
+    return (four << (12 - bit) & kSign) | (rest & kRest);
   }
 };
 

@@ -53,11 +53,8 @@ struct Fragments<Floats<Number, kGroup, Scale>> {
     // Eight numbers of a quarter, as rows lane / 4 and lane / 4 + 8 of A.
     __device__ __forceinline__ uint4 operand(int quarter) const {
       const uint4 two = half[W::kBits == 8 ? quarter / 2 : 0];  // quarters
-      const auto halves = [quarter](u32 word) {
-        return Number::to_halves(W::of_quarter(word, quarter));
-      };
-      const uint2 first = halves(quarter % 2 ? two.z : two.x);
-      const uint2 second = halves(quarter % 2 ? two.w : two.y);
+      const uint2 first = W::to_halves(quarter % 2 ? two.z : two.x, quarter);
+      const uint2 second = W::to_halves(quarter % 2 ? two.w : two.y, quarter);
       return make_uint4(first.x, second.x, first.y, second.y);
     }
     __device__ __forceinline__ float scale_of(int quarter) const {

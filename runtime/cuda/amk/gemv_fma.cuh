@@ -69,9 +69,8 @@ __device__ __forceinline__ float add_dot32(float to, const u8* block, int lane, 
 #pragma unroll 1
   for (int column = quarter * 32; column < quarter * 32 + 32; column += 4) {
     const u32 word = *reinterpret_cast<const u32*>(block + W::place(row, column));
-    const u32 four = W::of_quarter(word, quarter);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sum = fmaf(W::Number::to_float(four >> 8 * i), x(column + i), sum);
+    for (int i = 0; i < 4; ++i) sum = fmaf(W::to_float(word, quarter, i), x(column + i), sum);
   }
   using Bits = typename W::Scale::Bits;
   const Bits scale = reinterpret_cast<const Bits*>(block + W::kScales)[lane * W::kGroups / 4];

@@ -130,9 +130,7 @@ struct QuarterProduct<Floats<Number, kGroup, Scale>> {
 
   __device__ static __forceinline__ void add(PromptSums& sums, const StoredQuarter<W> (&w)[2],
                                              const u8* operand, int quarter, int lane) {
-    const auto halves = [quarter](u32 word) {
-      return Number::to_halves(W::of_quarter(word, quarter));
-    };
+    const auto halves = [quarter](u32 word) { return W::to_halves(word, quarter); };
     const uint2 a0 = halves(w[0].of.x), b0 = halves(w[1].of.x);
     const uint2 a1 = halves(w[0].of.y), b1 = halves(w[1].of.y);
     const float by[2] = {w[0].numbers[0].scale(), w[1].numbers[0].scale()};

@@ -56,7 +56,7 @@ struct QuadFactors<Floats<Number, kGroup, Scale>> {
   __device__ static constexpr bool adds(int, int) { return false; }
   __device__ static __forceinline__ u32 more(const u8*, int, int) { return 0; }
   __device__ static __forceinline__ uint2 halves(u32 word, int quarter, u32) {
-    return Number::to_halves(W::of_quarter(word, quarter));
+    return W::to_halves(word, quarter);
   }
 };
 

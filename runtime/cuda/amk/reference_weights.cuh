@@ -79,7 +79,9 @@ __device__ inline float quantised_at(const WeightFormat& f, const u8* tile, int 
   const int upper = f.group == 16 ? half : quarter / 2;
   const int word = f.group == 16 ? quarter : quarter % 2 * 2 + half;
   const int lane = row % 8 * 4 + part;
-  const int place = (lane * 4 + word) * 4 + column % 4;
+  // Of numbers in e2m1, the second and the third of four change places.
+  const int of_four = f.element == kE2m1 ? column % 2 * 2 + column % 4 / 2 : column % 4;
+  const int place = (lane * 4 + word) * 4 + of_four;
   const int group = row % 8 * groups + column % 128 / f.group;
   const int numbers = f.mins ? 2 : 1;
   float scale, least = 0;

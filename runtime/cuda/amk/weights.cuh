@@ -253,14 +253,23 @@ struct Floats : Integers<NumberOf::kBits, kGroupOf, ScaleOf, false> {
   using Blocks = Integers<Number::kBits, kGroupOf, ScaleOf, false>;
   static constexpr bool kFloats = true;
 
-  // The four numbers of a quarter in the bytes of a word, one in the low bits of each.
-  __device__ __forceinline__ static u32 of_quarter(u32 word, int quarter) {
-    return Number::kBits == 4 && quarter >= 2 ? word >> 4 : word;
+  // Whether numbers of a quarter are in the high halves of their bytes.
+  __host__ __device__ static constexpr bool high(int quarter) {
+    return Number::kBits == 4 && quarter >= 2;
+  }
+  __device__ __forceinline__ static uint2 to_halves(u32 word, int quarter) {
+    return Number::to_halves(word, high(quarter));
+  }
+  // Number i of the four of a quarter in a word.
+  __device__ __forceinline__ static float to_float(u32 word, int quarter, int i) {
+    return Number::to_float(word >> (8 * Number::byte_of(i) + (high(quarter) ? 4 : 0)));
   }
 
   __device__ __forceinline__ static float at(const u8* block, int row, int column) {
-    const u32 byte = load_constant(block + Blocks::place(row, column));
-    return Number::to_float(of_quarter(byte, column / 32)) * Blocks::scale_at(block, row, column);
+    const int first = column & ~3;
+    const u32 word = load_constant(
+        reinterpret_cast<const u32*>(block + Blocks::place(row, first)));
+    return to_float(word, column / 32, column - first) * Blocks::scale_at(block, row, column);
   }
 };
 
