@@ -236,6 +236,7 @@ func newManifest(l *Scheduled, o *BuildOptions, files map[string][]byte) (*codeg
 	if err != nil {
 		return nil, err
 	}
+	facts.Invented = l.invented()
 	digests, err := l.weightsKey(o.RandomSeed, o.Progress)
 	if err != nil {
 		return nil, err

@@ -37,12 +37,15 @@ func packedSpec(b *ir.Buffer, name string) checkpoint.Spec {
 // safetensors file whose data section is ir.WeightArena. It returns the file's size and digest.
 func Pack(ctx context.Context, l *Scheduled, path string, report progress.Func) (bytes int64, digest string,
 	err error) {
+	invented := l.invented()
 	places, size := ir.WeightArena(l.Program)
-	specs := make([]checkpoint.Spec, len(places))
-	for i, pl := range places {
-		specs[i] = packedSpec(&l.Program.Buffers[pl.Buffer], pl.Name)
+	var specs []checkpoint.Spec
+	for _, pl := range places {
+		if invented.Find(int64(pl.Offset)) == nil {
+			specs = append(specs, packedSpec(&l.Program.Buffers[pl.Buffer], pl.Name))
+		}
 	}
-	if err := checkSpace(path, uint64(size)); err != nil {
+	if err := checkSpace(path, uint64(int64(size)-invented.Bytes())); err != nil {
 		return 0, "", err
 	}
 	if err := l.Calibrate(ctx, report); err != nil {
@@ -59,6 +62,9 @@ func Pack(ctx context.Context, l *Scheduled, path string, report progress.Func) 
 		}
 		report.Report(progress.Step{Activity: "packing weights", Done: int64(pl.Offset), Total: int64(size),
 			Unit: progress.Bytes})
+		if invented.Find(int64(pl.Offset)) != nil {
+			continue
+		}
 		next := size
 		if i+1 < len(places) {
 			next = places[i+1].Offset
@@ -127,6 +133,9 @@ func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (weightDigest
 	checkpoint := ""
 	if seed != nil {
 		fmt.Fprintf(h, "seed %d\n", *seed)
+		if l.options.LeaveOut {
+			fmt.Fprintln(h, "matrices left out 1")
+		}
 	} else {
 		tensors := sha256.New()
 		if err := hashTensors(tensors, l, report); err != nil {

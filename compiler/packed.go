@@ -20,17 +20,20 @@ type PackedBuild struct {
 	dir     string
 	file    *checkpoint.File
 	tensors map[string]checkpoint.Tensor
+	// What the file does not have, and where that is.
+	invented *host.Invented
+	places   map[string]int64
 }
 
 // OpenBuild reads the program of a build, proves it again, and opens its weights. Close it after use. The proof is
 // needed because a program that was changed after emission could make the reference VM use any amount of memory, and
 // its results would be meaningless.
 func OpenBuild(dir string) (*PackedBuild, error) {
-	if _, err := readManifest(dir); err != nil {
+	m, err := readManifest(dir)
+	if err != nil {
 		return nil, err
 	}
-	b := &PackedBuild{dir: dir, tensors: map[string]checkpoint.Tensor{}}
-	var err error
+	b := &PackedBuild{dir: dir, tensors: map[string]checkpoint.Tensor{}, places: map[string]int64{}}
 	if b.Program, err = b.Pass(""); err != nil {
 		return nil, err
 	}
@@ -39,6 +42,13 @@ func OpenBuild(dir string) (*PackedBuild, error) {
 	}
 	for _, t := range b.file.Tensors() {
 		b.tensors[t.Name] = t
+	}
+	if m.Facts.Invented != nil {
+		b.invented = inventedOf(b.Program, m.Facts.Invented.Seed)
+		places, _ := ir.WeightArena(b.Program)
+		for _, pl := range places {
+			b.places[pl.Name] = int64(pl.Offset)
+		}
 	}
 	return b, nil
 }
@@ -75,12 +85,7 @@ func (b *PackedBuild) Floats(buf *ir.Buffer, i int) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, ok := b.tensors[name]
-	if !ok || t.Size() < int64(buf.Bytes()) {
-		return nil, diag.Errorf(codeFileChanged, host.WeightsFile,
-			"tensor %s has %d bytes, and the program needs %d; compile again", name, t.Size(), buf.Bytes())
-	}
-	raw, err := t.Raw()
+	raw, err := b.raw(name, buf)
 	if err != nil {
 		return nil, err
 	}
@@ -93,4 +98,21 @@ func (b *PackedBuild) Floats(buf *ir.Buffer, i int) ([]float32, error) {
 	_, cols := buf.Matrix()
 	f.Unpack(out, raw, cols)
 	return out, nil
+}
+
+// raw are the packed bytes of a buffer, from the file or made up.
+func (b *PackedBuild) raw(name string, buf *ir.Buffer) ([]byte, error) {
+	if at, known := b.places[name]; known {
+		if m := b.invented.Find(at); m != nil {
+			out := make([]byte, m.Bytes)
+			b.invented.Fill(out, m, 0)
+			return out, nil
+		}
+	}
+	t, ok := b.tensors[name]
+	if !ok || t.Size() < int64(buf.Bytes()) {
+		return nil, diag.Errorf(codeFileChanged, host.WeightsFile,
+			"tensor %s has %d bytes, and the program needs %d; compile again", name, t.Size(), buf.Bytes())
+	}
+	return t.Raw()
 }

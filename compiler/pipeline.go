@@ -36,6 +36,7 @@ type Options struct {
 	Adapters    []string          // directories of adapters that are merged into its weights, in order
 	Name        string            // for names in the output
 	RandomSeed  *uint64           // weights are random, and the directory needs config.json alone
+	LeaveOut    bool              // random matrices are not packed: a host that loads the build makes them
 	ConfigOnly  bool              // weights are not opened at all: shapes are taken from the config
 	DType       *ir.DType         // nil: that of the checkpoint
 	MaxSeq      int               // 0: what the model allows, at most importers.DefaultMaxSeq

@@ -246,7 +246,7 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 	}
 	defer again.Close()
 	if v.checkProgram(filepath.Join(dir, ProgramFile), p, again.Program) {
-		v.checkWeights(filepath.Join(dir, host.WeightsFile), p, again.Graph)
+		v.checkWeights(filepath.Join(dir, host.WeightsFile), p, again.Graph, m.Facts.Invented)
 	}
 	for i, q := range passes {
 		v.checkProgram(filepath.Join(dir, q.Pass.Dir(), ProgramFile), q, again.Passes[i])
@@ -289,6 +289,9 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 		return err
 	}
 	facts.CUDA = m.Facts.CUDA // of the toolchain, which the program does not name
+	if m.Facts.Invented != nil {
+		facts.Invented = inventedOf(p, m.Facts.Invented.Seed)
+	}
 	if !reflect.DeepEqual(facts, m.Facts) {
 		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, host.ManifestFile),
 			"its facts differ from what %s gives", ProgramFile))

@@ -24,9 +24,10 @@ const compileName = "compile"
 
 // compileFlags are the flags of compiling.
 type compileFlags struct {
-	model   modelFlags
-	out     string
-	noBuild bool
+	model    modelFlags
+	out      string
+	noBuild  bool
+	leaveOut bool
 	passFlags
 }
 
@@ -49,6 +50,8 @@ func (f *compileFlags) define(set *pflag.FlagSet) {
 	f.defineRows(set)
 	f.defineSequences(set)
 	set.BoolVar(&f.noBuild, "no-build", false, "emit and pack only; make in DIR runs nvcc and go later")
+	set.BoolVar(&f.leaveOut, "leave-out", false, "leave random matrices out of weights.safetensors: a host that loads "+
+		"the build makes other ones from the same SEED")
 	f.model.define(set, targetAuto)
 }
 
@@ -90,6 +93,9 @@ func (f *compileFlags) run(c *call) error {
 	}
 	if opts.Passes, err = f.passes(c); err != nil {
 		return err
+	}
+	if opts.LeaveOut = f.leaveOut; f.leaveOut && (opts.RandomSeed == nil || opts.Calibration != nil) {
+		return c.usage("--leave-out leaves out what a seed gives; want --random-weights, and no --calibrate")
 	}
 	ctx, cancel := interruptible()
 	defer cancel()

@@ -21,3 +21,9 @@ func (p *ReadingPace) Fits(within time.Duration, at, least int) int { return p.f
 func (p *ReadingPace) Read(tokens, at, least int, took time.Duration) {
 	p.read(tokens, at, least, took)
 }
+
+// WeightsOnGPU is for tests.
+func (s *Session) WeightsOnGPU() ([]byte, error) {
+	all := make([]byte, s.info.WeightBytes)
+	return all, s.dev.CopyDtoH(all, s.mem.weights, nil)
+}

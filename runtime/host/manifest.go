@@ -51,6 +51,8 @@ type Facts struct {
 	// Layers are those of the model where they differ in heads or states; Model has the most of each size then.
 	Layers []Layer `json:"layers,omitempty"`
 	Prompt int     `json:"prompt,omitempty"` // tokens of a pass over a prompt at most; 0: there is no such kernel
+	// Invented are matrices that weights.safetensors does not have.
+	Invented *Invented `json:"invented,omitempty"`
 }
 
 // PassFacts are those of a kernel for passes of several tokens. Its files are in a directory of their own,

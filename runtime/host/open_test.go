@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -83,6 +84,20 @@ func TestOpenRefuses(t *testing.T) {
 			"facts.passes has one of 4 rows as its number 2"},
 		"unknown dtype": {"", func(f *host.Facts) { f.Model.DType = "I4" }, nil, new(*host.BuildError),
 			`facts.model.dtype is "I4"`},
+		"invented weights and a file of all": {"", invents(host.InventedMatrix{At: 256, Bytes: 1024}), nil,
+			new(*host.BuildError), "it holds 4096 bytes of weights, and the kernel was compiled for 3072"},
+		"invented weights beyond the others": {"", invents(host.InventedMatrix{At: 4096, Bytes: 256}), nil,
+			new(*host.BuildError), "matrix 0 of its invented weights has 256 bytes from byte 4096 on, of pattern 0; " +
+				"want a multiple of 8 after byte 0, in 4096 bytes of weights, and one of 1 patterns"},
+		"invented weights twice": {"", invents(host.InventedMatrix{At: 256, Bytes: 256},
+			host.InventedMatrix{At: 504, Bytes: 8}), nil, new(*host.BuildError), "after byte 512"},
+		"invented weights of no pattern": {"", invents(host.InventedMatrix{Bytes: 8, Pattern: 1}), nil,
+			new(*host.BuildError), "of pattern 1"},
+		"invented weights of half a number": {"", invents(host.InventedMatrix{At: 4, Bytes: 8}), nil,
+			new(*host.BuildError), "8 bytes from byte 4 on"},
+		"a pattern without bytes": {"", func(f *host.Facts) {
+			f.Invented = &host.Invented{Patterns: []host.Pattern{{}}}
+		}, nil, new(*host.BuildError), "pattern 0 of its invented weights keeps 0 bytes and sets 0"},
 		"no code for the device": {"", nil, func(t *testing.T, dir string) {
 			hosttest.Write(t, dir, host.FatbinFile, []byte("209\x00"))
 		}, new(*driver.Problem), "build again for target sm_90"},
@@ -97,6 +112,52 @@ func TestOpenRefuses(t *testing.T) {
 			require.ErrorContains(t, err, c.text)
 		})
 	}
+}
+
+// invents leaves matrices out of the weights of a build.
+func invents(matrices ...host.InventedMatrix) func(*host.Facts) {
+	return func(f *host.Facts) {
+		f.Invented = &host.Invented{Seed: 7, Matrices: matrices, Patterns: []host.Pattern{{
+			Keep: []byte{0xff, 0x0f, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1, 1, 1, 1, 1, 1, 1},
+			Set:  []byte{0, 0x80, 0x12, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2}}}}
+	}
+}
+
+// Invented weights are on the GPU where the file has none, and the others around them. A byte of theirs depends on its
+// place and the seed alone.
+func TestOpenInvents(t *testing.T) {
+	hosttest.NeedDriver(t)
+	edit := invents(host.InventedMatrix{At: 256, Bytes: 1024}, host.InventedMatrix{At: 3584, Bytes: 504})
+	dir := hosttest.Build(t, "", edit)
+	file := hosttest.Weights(4096 - 1024 - 504)
+	stored := file[len(file)-(4096-1024-504):]
+	for i := range stored[8:] {
+		stored[8+i] = byte(i)
+	}
+	hosttest.Write(t, dir, host.WeightsFile, file)
+	var done, total int64
+	s, err := host.Open(t.Context(), dir, host.Options{Progress: func(_ string, d, n int64) { done, total = d, n }})
+	require.NoError(t, err)
+	defer s.Close()
+	require.Equal(t, [2]int64{4096, 4096}, [2]int64{done, total})
+	got, err := s.WeightsOnGPU()
+	require.NoError(t, err)
+	f := s.Facts()
+	first, second := make([]byte, 1024), make([]byte, 504)
+	f.Invented.Fill(first, &f.Invented.Matrices[0], 0)
+	f.Invented.Fill(second, &f.Invented.Matrices[1], 0)
+	require.Equal(t, slices.Concat(stored[:256], first, stored[256:2560], second, stored[2560:]), got)
+
+	for i, b := range first {
+		p := f.Invented.Patterns[0]
+		require.Equal(t, p.Set[i%16], b&^p.Keep[i%16])
+	}
+	again := make([]byte, 512)
+	f.Invented.Fill(again, &f.Invented.Matrices[0], 504)
+	require.Equal(t, first[504:504+512], again)
+	f.Invented.Seed++
+	f.Invented.Fill(again, &f.Invented.Matrices[0], 504)
+	require.NotEqual(t, first[504:504+512], again)
 }
 
 // passes gives a build kernels for passes of several rows.

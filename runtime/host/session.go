@@ -284,7 +284,7 @@ func (s *Session) cache() driver.Ptr {
 // What those bytes are is masked, or belongs to columns that nobody looks at; but a tool that looks for reads of memory
 // that was never written would find them, and among them no others.
 func (s *Session) fill(ctx context.Context, path string, progress Progress) error {
-	w, err := openWeights(path, s.info.WeightBytes)
+	w, err := openWeights(path, s.info.WeightBytes, s.facts.Invented)
 	if err != nil {
 		return err
 	}
