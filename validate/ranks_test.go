@@ -2,6 +2,7 @@ package validate_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,33 @@ func TestMutantsOfRanksAreRefused(t *testing.T) {
 		v := simulate.Program(p, simulate.NewFootprints(), effortOfRanks)
 		require.NotNil(t, v.Hazard, m.name)
 		require.Equal(t, m.kind, v.Hazard.Kind, "%s: %v", m.name, v.Hazard)
+	}
+}
+
+// What one rank alone leaves out is missed: to signal what it has pushed, to push it, to wait.
+func TestARankThatDoesLessIsRefused(t *testing.T) {
+	for _, m := range []struct {
+		task string
+		edit func(task *ir.Task)
+		code *diag.Code
+	}{
+		{"L01.down.s001@1", func(task *ir.Task) { task.Signal = -1 }, validate.CodeUnreachable},
+		{"L01.down.s001@1", func(task *ir.Task) { task.Ops = nil }, validate.CodeClobbered},
+		{"L01.x.s000@1", func(task *ir.Task) { task.Waits = nil }, validate.CodeReadRace},
+	} {
+		p := parse(t, ranksProgram(t))
+		f := flat(t, p, 0)
+		require.True(t, validate.Flat(f).OK)
+		i := slices.IndexFunc(f.Tasks, func(task ir.Task) bool { return task.Name == m.task })
+		m.edit(&f.Tasks[i])
+		proof := validate.Flat(f)
+		require.False(t, proof.OK, m.task)
+		require.Equal(t, m.code.ID, proof.Diags.Errors()[0].Code, "%s: %v", m.task, proof.Diags)
+		if m.code == validate.CodeUnreachable { // words are polled, and nothing counts who has signalled
+			continue
+		}
+		v := simulate.Flat(f, p.Target, simulate.NewFootprints(), effortOfRanks)
+		require.NotNil(t, v.Hazard, m.task)
 	}
 }
 
