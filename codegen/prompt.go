@@ -22,7 +22,7 @@ const (
 	promptResultBytes = kernel.Warps * tokenTile * 17 * 4 // finished sums: 16 rows of a warp, and one for the banks
 	partSubs          = 4                                 // quads of a part of a quantised matrix's operand
 	promptAlign       = 1024                              // bytes
-	promptScratch     = 1024                              // bytes
+	promptScratch     = 1024                              // bytes, without what is known of tiles of experts
 	promptSlots       = 7                                 // of the ring, with wgmma
 	promptSlotBytes   = 32768                             // of 64 columns
 	promptMatrix      = 128                               // bytes of what is known of a matrix, and of a tensor map
@@ -50,7 +50,8 @@ func (b *builder) promptTokens() int {
 		return 0
 	}
 	shared := knobs.BlockBytes(&b.p.Config, b.p.Target) / 256 * 256 // kPromptSharedBytes
-	if shared-promptScratch < m.Most(func(f *ir.LayerFacts) int { return promptAttention(f, m.Cache) }) {
+	shared -= promptScratch + aligned(2*b.listTiles(tokens), 256)
+	if shared < m.Most(func(f *ir.LayerFacts) int { return promptAttention(f, m.Cache) }) {
 		return 0
 	}
 	for _, p := range b.products {
@@ -58,7 +59,7 @@ func (b *builder) promptTokens() int {
 		if b.wide(p) {
 			need = promptSlots * promptSlotBytes
 		}
-		if p.added > 1 || p.Columns%4 != 0 || shared-promptScratch < need {
+		if p.added > 1 || p.Columns%4 != 0 || shared < need {
 			return 0
 		}
 	}
@@ -78,6 +79,9 @@ func promptAttention(f *ir.LayerFacts, cache ir.DType) int {
 // WGMMA reports whether the architecture has wgmma, which later architectures do not have.
 func (d *cudaData) WGMMA() bool { return d.arch == "sm_90a" }
 
+// Experts reports whether layers have experts.
+func (d *cudaData) Experts() bool { return d.Model.Most(ir.ExpertsOf) > 0 }
+
 // wide reports whether wgmma multiplies the matrix of a product: kWideMatrix of prompt_halves.cuh.
 func (b *builder) wide(p promptProduct) bool {
 	q, quantised := p.Matrix.(format.Quantised)
@@ -85,8 +89,8 @@ func (b *builder) wide(p promptProduct) bool {
 		return b.d.WGMMA()
 	}
 	scales := q.Scales()
-	return slices.Contains([]string{"I4", "I8", "F8E4M3"}, q.DType()) && !format.InHalves(q) && !scales.Mins &&
-		!scales.Steps
+	return slices.Contains([]string{"I4", "I8", "F8E4M3", "F4E2M1"}, q.DType()) && !format.InHalves(q) &&
+		!scales.Mins && !scales.Steps
 }
 
 // promptMatrices is how many matrices a step may read (kMostMatrices).
@@ -99,7 +103,7 @@ func matricesOf(v *ir.Variant) []string {
 		at := site{loop: section.loop}
 		for _, i := range at.indices() {
 			for _, s := range section.stages {
-				if o := op(s, ir.GEMV); len(o.In) == 2 && slices.Contains(at.indicesOf(s), i) {
+				if o := kernel.ProductOf(s.Ops); len(o.In) >= 2 && slices.Contains(at.indicesOf(s), i) {
 					out = append(out, fmt.Sprintf("%s %d", o.In[1].Buf, i))
 				}
 			}
@@ -225,29 +229,54 @@ func (b *builder) promptBytes(tokens int) int {
 	if tokens == 0 {
 		return 0
 	}
-	m, columns, bytes := &b.p.Model, 0, b.exchangeBytes
+	m, operand, sums, bytes := &b.p.Model, 0, 0, b.exchangeBytes
 	for _, p := range b.d.Pages {
 		if slices.Contains(b.d.StepPages, p.Name) {
 			bytes -= p.Bytes * p.Copies
 		}
 	}
+	matrices, maps, tile := promptMatrix*promptMatrices(m), 0, b.mostTile()
+	if b.d.WGMMA() {
+		maps = matrices
+	}
+	experts, chosen := m.Most(ir.ExpertsOf), m.Most(ir.PerTokenOf)
 	for _, p := range b.products {
-		if !slices.ContainsFunc(b.d.Operands, func(o promptOperand) bool { return o.of == p.of }) {
-			columns = max(columns, b.promptShape(p).columns()*p.parts)
+		places, of := aligned(tokens, tile), p.of
+		if ranks := of.Selected * of.Summed; ranks > 1 {
+			places = (tokens*ranks/tile + experts) * tile
+		}
+		if !slices.ContainsFunc(b.d.Operands, func(o promptOperand) bool { return o.of == of }) {
+			operand = max(operand, places*b.promptShape(p).columns()*2*p.parts)
+		}
+		if of.Summed > 1 {
+			sums = max(sums, tokens*of.Summed*of.Rows*4)
 		}
 	}
-	tiled, matrices := tokens, promptMatrix*promptMatrices(m)
-	maps := 0
-	if b.d.WGMMA() {
-		tiled, maps = (tokens+2*tokenTile-1)/(2*tokenTile)*2*tokenTile, matrices
+	choices, list := 0, 0
+	if experts > 0 {
+		choices, list = 4*tokens*(2*chosen+1), 4*tile*b.listTiles(tokens)
 	}
 	at := promptAlign // the counter of joins
 	angles := max(1, len(b.d.Rotations)) * tokens * m.Most(ir.HeadDimOf)
-	for _, n := range []int{matrices, maps, 4 * tokens, 4 * angles, tokens * m.Hidden * 4,
-		tiled * columns * 2, tokens * (bytes / 2)} {
-		at = aligned(at + n)
+	for _, n := range []int{matrices, maps, 4 * tokens, 4 * angles, tokens * m.Hidden * 4, operand,
+		tokens * (bytes / 2), choices, list, sums} {
+		at = aligned(at+n, promptAlign)
 	}
 	return at
 }
 
-func aligned(bytes int) int { return (bytes + promptAlign - 1) / promptAlign * promptAlign }
+// mostTile is how many tokens the largest tiles of products have.
+func (b *builder) mostTile() int {
+	if b.d.WGMMA() {
+		return 2 * tokenTile
+	}
+	return tokenTile
+}
+
+// listTiles is how many tiles the list of the tokens by expert has at most: kListTiles of context.cuh.
+func (b *builder) listTiles(tokens int) int {
+	m := &b.p.Model
+	return tokens*m.Most(ir.PerTokenOf)/b.mostTile() + m.Most(ir.ExpertsOf)
+}
+
+func aligned(n, to int) int { return (n + to - 1) / to * to }

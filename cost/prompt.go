@@ -213,11 +213,33 @@ type promptMatrix struct {
 	format format.Format
 }
 
-func (m *PromptModel) matrix(s *stage) promptMatrix {
-	r, columns, tiles := m.step.reader, s.columns, 0
+// sizes are those of the matrix of a stage, or of each of its experts.
+func (s *stage) sizes() (rows, columns int) {
 	for k := range s.tasks {
-		tiles += s.tasks[k].tiles
+		rows += s.tasks[k].tiles * s.format.Geometry().Rows
 	}
+	switch {
+	case s.experts == 0:
+		return rows, s.columns
+	case s.cut.Sums > 1:
+		return rows, s.columns / s.cut.Sums
+	}
+	return rows / s.chosen, s.columns
+}
+
+// tokenTiles is how many tiles of tokens are multiplied by a matrix each, and by how many of them. Experts have as many
+// tokens as the others.
+func (s *stage) tokenTiles(tokens, tile int) (tiles, matrices int) {
+	if s.experts == 0 {
+		return ceil(tokens, tile), 1
+	}
+	matrices = min(s.experts, tokens*s.chosen)
+	return matrices * ceil(ceil(tokens*s.chosen, matrices), tile), matrices
+}
+
+func (m *PromptModel) matrix(s *stage) promptMatrix {
+	r := m.step.reader
+	rows, columns := s.sizes()
 	out, g := promptMatrix{format: s.format}, s.format.Geometry()
 	quads := ceil(columns, format.QuadColumns)
 	p := r.multiplies(s, s.format, columns, 1)
@@ -228,7 +250,7 @@ func (m *PromptModel) matrix(s *stage) promptMatrix {
 		slabs = ceil(out.quads*slabs, partQuads)
 		out.quads = min(out.quads, partQuads)
 	}
-	out.rows, out.stages = ceil(tiles*g.Rows, promptRows), members*slabs*promptParts
+	out.rows, out.stages = ceil(rows, promptRows), members*slabs*promptParts
 	out.bytes = float64(g.TileBytes(columns)) * float64(promptRows/g.Rows)
 	return out
 }
@@ -236,12 +258,9 @@ func (m *PromptModel) matrix(s *stage) promptMatrix {
 // wideProduct is the time that wgmma takes for the tiles of a matrix: chain after chain, of which two groups of warps
 // take turns, and a tile's rows are finished while the next one is copied.
 func (m *PromptModel) wideProduct(s *stage, tokens int) float64 {
-	r, rows := m.step.reader, 0
-	for k := range s.tasks {
-		rows += s.tasks[k].tiles * s.format.Geometry().Rows
-	}
-	p := r.multiplies(s, s.format, s.columns, 1)
-	members, tileRows := min(s.warps, ceil(s.columns, format.QuadColumns)), widePromptRows
+	rows, columns := s.sizes()
+	p := m.step.reader.multiplies(s, s.format, columns, 1)
+	members, tileRows := min(s.warps, ceil(columns, format.QuadColumns)), widePromptRows
 	if p.Chains == 1 { // more sums are kept, of fewer rows
 		tileRows /= 2
 	}
@@ -249,26 +268,26 @@ func (m *PromptModel) wideProduct(s *stage, tokens int) float64 {
 	products := members * p.Quads() * 2 * promptParts
 	cycles := promptChain*float64(chains) + promptProduct*float64(products*tileRows)/widePromptRows
 	tile := cycles/m.m.clock + widePromptTile
-	tiles := ceil(rows, tileRows) * ceil(tokens, widePromptTokens)
-	bytes := float64(s.format.Geometry().TileBytes(s.columns)) * float64(rows/s.format.Geometry().Rows)
+	ofTokens, matrices := s.tokenTiles(tokens, widePromptTokens)
+	tiles := ceil(rows, tileRows) * ofTokens
+	bytes := float64(s.format.Geometry().TileBytes(columns)) * float64(rows/s.format.Geometry().Rows*matrices)
 	return max(float64(ceil(tiles, m.m.sms))*tile, bytes/m.m.read)
 }
 
 // quadProduct is the same of a quantised matrix: quad after quad, scaled every 32 columns.
 func (m *PromptModel) quadProduct(s *stage, tokens int) float64 {
-	rows, columns, quad := 0, m.step.reader.multiplies(s, s.format, s.columns, 1).Columns, wideQuad
-	for k := range s.tasks {
-		rows += s.tasks[k].tiles * s.format.Geometry().Rows
-	}
+	rows, columns := s.sizes()
+	quad := wideQuad
 	switch s.format.DType() {
 	case "I8":
 		quad = wideByteQuad
-	case "F8E4M3":
+	case "F8E4M3", "F4E2M1":
 		quad = wideFloatQuad
 	}
 	tile := float64(ceil(columns, format.QuadColumns))*quad/m.m.clock + wideQuadTile
-	tiles := ceil(rows, widePromptRows) * ceil(tokens, promptTokens)
-	bytes := float64(s.format.Geometry().TileBytes(columns)) * float64(rows/s.format.Geometry().Rows)
+	ofTokens, matrices := s.tokenTiles(tokens, promptTokens)
+	tiles := ceil(rows, widePromptRows) * ofTokens
+	bytes := float64(s.format.Geometry().TileBytes(columns)) * float64(rows/s.format.Geometry().Rows*matrices)
 	return max(float64(ceil(tiles, m.m.sms))*tile, bytes/m.m.read)
 }
 
@@ -296,7 +315,16 @@ func (m *PromptModel) product(s, before *stage, tokens int) float64 {
 		if m.writes(before, s) {
 			return m.wideProduct(s, tokens) + join
 		}
-		operand := float64(2*2*tokens*s.columns) / promptVector // 16 bits, read and written
+		// 16 bits, read and written, and the sums over experts, 32 bits.
+		bytes := 2 * 2 * tokens * s.columns
+		if s.experts > 0 {
+			rows, columns := s.sizes()
+			bytes = 2 * 2 * tokens * s.chosen * columns
+			if s.cut.Sums > 1 {
+				bytes += 2 * 4 * tokens * s.chosen * rows
+			}
+		}
+		operand := float64(bytes) / promptVector
 		wide := m.wideProduct
 		if _, quantised := s.format.(format.Quantised); quantised {
 			wide = m.quadProduct
@@ -304,14 +332,15 @@ func (m *PromptModel) product(s, before *stage, tokens int) float64 {
 		return wide(s, tokens) + memoryLatency + operand + 2*join
 	}
 	w := m.matrix(s)
-	tiles := w.rows * ceil(tokens, promptTokens)
+	ofTokens, matrices := s.tokenTiles(tokens, promptTokens)
+	tiles := w.rows * ofTokens
 	// Where not all SMs have a tile, those that have one get more out of L2.
 	l2 := min(l2Alone*m.m.clock, m.m.l2*float64(m.m.sms)/float64(min(tiles, m.m.sms)))
 	columns := float64(w.stages*w.quads) * format.QuadColumns / promptParts
 	operand := columns * promptTokens * 2
 	stage := max((w.bytes+operand)/float64(w.stages)/l2, m.least(w)/m.m.clock)
 	tile := float64(w.stages)*stage + promptTile
-	return max(float64(ceil(tiles, m.m.sms))*tile, float64(w.rows)*w.bytes/m.m.read) + 2*join
+	return max(float64(ceil(tiles, m.m.sms))*tile, float64(w.rows*matrices)*w.bytes/m.m.read) + 2*join
 }
 
 // least is the cycles that a stage of an operand takes, however fast its bytes come.
@@ -380,7 +409,8 @@ func (m *PromptModel) combine(s *stage, tokens int) float64 {
 // held reports whether internal/costcheck holds predictions for such prompts to measurements.
 func (m *PromptModel) held() bool {
 	p := m.step.program
-	return m.former && p.Target.Name == CalibratedOn && m.tokens > 0 && !m.quantised(true) && !m.quantised(false)
+	return m.former && p.Target.Name == CalibratedOn && m.tokens > 0 && !m.quantised(true) && !m.quantised(false) &&
+		p.Model.Most(ir.ExpertsOf) == 0
 }
 
 // quantised reports whether there are matrices of integers, or of fp8.

@@ -45,6 +45,8 @@ type stage struct {
 	format  format.Format // of its matrix; nil: it has none
 	columns int           // of that, or of all that a row is summed over
 	cut     *kernel.Cut   // how they are cut
+	experts int           // whose matrices its rows may be of; 0: it has one matrix
+	chosen  int           // of them, for a token
 	queries int           // elements of all query heads of its layer
 }
 
@@ -269,8 +271,9 @@ func (r *reader) experts(s *stage, t *task, o *ir.Op, b *ir.Buffer, dims []int, 
 		return
 	}
 	rows, summed := span.B-span.A, 1
+	s.experts, s.chosen = b.Shape[0], max(1, lengths(o.In[2].Dims, span, 0)[len(o.In[2].Dims)-1])
 	if !o.Has("first_row") {
-		summed = max(1, lengths(o.In[2].Dims, span, 0)[len(o.In[2].Dims)-1])
+		summed = s.chosen
 	}
 	r.weights(s, t, b, []int{rows, dims[2]}, summed, 1)
 	t.turns = r.program.Pass.NumTokens()

@@ -11,13 +11,12 @@ import "amkc/ir"
 // The producer of the SM waits for the choice before it streams what is selected. It streams in the order of the
 // stages, so that whatever a choice needs comes before that.
 var Route = declare(&Body{
-	Name:     "route",
-	Header:   "router",
-	Codes:    routes(),
-	Place:    EverySM,
-	Local:    true,
-	NoPrompt: true,
-	Keeps:    Choice,
+	Name:   "route",
+	Header: "router",
+	Codes:  routes(),
+	Place:  EverySM,
+	Local:  true,
+	Keeps:  Choice,
 	Buffers: []Buffer{{Name: Named.Ids, At: ids}, {Name: Named.Shares, At: shares}, {Name: Named.Gate, At: gate},
 		{Name: "L{i}.choosing.weight", At: choosing, Exact: true,
 			Shape: func(f *Facts) []int { return []int{f.Experts} }}},

@@ -11,7 +11,8 @@
 #if AMK_PROMPT
 #include "amk/prompt_shape.cuh"
 namespace amk {
-constexpr int kPromptColumns = H::kQueryRows;  // of the longest operand, for which a prompt leaves room
+// Of the longest operand, for which a prompt leaves room.
+constexpr PromptSizes kPromptSizes{u64(kMostPromptTokens) * H::kQueryRows * 2, 0};
 __device__ constexpr Page kStepPages[] = {{}};
 }
 #include "amk/prompt_attention.cuh"

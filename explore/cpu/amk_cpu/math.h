@@ -49,6 +49,7 @@ inline int dot4(int a, int b, int c) {
   return int(sum);
 }
 inline int find_first(u32 v) { return __builtin_ffs(int(v)); }
+inline int count_bits(u32 v) { return __builtin_popcount(v); }
 inline u64 multiply_high(u64 a, u64 b) {
   return u64(static_cast<unsigned __int128>(a) * b >> 64);
 }

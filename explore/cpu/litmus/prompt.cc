@@ -11,7 +11,7 @@
 
 namespace amk {
 constexpr int kMostPromptTokens = 128;
-constexpr int kPromptColumns = 16;
+constexpr PromptSizes kPromptSizes{kMostPromptTokens * 16 * 2, 0};
 constexpr Page kStepPages[] = {{}};
 }  // namespace amk
 

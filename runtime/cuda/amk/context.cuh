@@ -178,7 +178,20 @@ __device__ __forceinline__ Scratch& block_scratch() {
   return *reinterpret_cast<Scratch*>(block_ring() + kRingSlots * kSlotBytes);
 }
 
+constexpr int kTokenTile = 64;  // tokens of a prompt that a group of warps multiplies at once
+constexpr int kMostTileTokens = AMK_WGMMA ? 2 * kTokenTile : kTokenTile;  // that a block does
+
 #if AMK_PROMPT
+#if AMK_EXPERTS
+// Tiles of a list of n entries, by expert (prompt_experts.cuh). That of an expert begins with the
+// tile in which its first entry would be if all were side by side, and one more for each expert
+// before it.
+__host__ __device__ constexpr int tile_of_list(int entries, int experts) {
+  return entries / kMostTileTokens + experts;
+}
+constexpr int kListTiles = tile_of_list(AMK_PROMPT_TOKENS * kMostChosen, kExperts);
+#endif
+
 // With wgmma, warps of their own copy what the others multiply.
 constexpr int kPromptThreads = kConsumers + (AMK_WGMMA ? 128 : 0);
 constexpr int kTokensTogether = 4;  // whose vectors a warp has at once
@@ -191,6 +204,12 @@ struct PromptScratch {
   u64 full[kPromptSlots];   // of the ring's slots (prompt_ring.cuh)
   u64 empty[kPromptSlots];
   u32 started;  // products whose operands are there
+#if AMK_EXPERTS
+  u32 read[3];  // products of which each copying warp has read `listed`, if they have experts
+#endif
+#endif
+#if AMK_EXPERTS
+  u16 listed[kListTiles];  // of each tile of the list one more than its expert; 0: it is of none
 #endif
   float2 sums[2][kTokensTogether][kConsumerWarps];  // of vectors; two sets, in alternation
   alignas(16) float squares[2][2 * kConsumerWarps];  // of two vectors at most
@@ -201,7 +220,12 @@ struct PromptScratch {
   u32* abort_device;
   Stall* stalls;
 };
-constexpr int kPromptScratchBytes = 1024;  // at the end of what a block may use
+// At the end of what a block may use.
+#if AMK_EXPERTS
+constexpr int kPromptScratchBytes = 1024 + round_up(kListTiles * 2, 256);
+#else
+constexpr int kPromptScratchBytes = 1024;
+#endif
 static_assert(sizeof(PromptScratch) <= kPromptScratchBytes, "codegen leaves room for it");
 constexpr u32 kPromptSharedBytes = kSharedLimit / 256 * 256;  // what is at its end is aligned
 

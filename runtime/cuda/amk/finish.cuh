@@ -109,16 +109,24 @@ __device__ __forceinline__ float clamped_silu_mul(const Row& r, float v, float c
 }
 
 #if AMK_EXPERTS
+// What the router has chosen for each token, in order, and how that is weighed.
+template <class C>
+__device__ __forceinline__ const int (*experts_of(C& c))[kMostChosen] { return c.shared.experts; }
+template <class C>
+__device__ __forceinline__ const float (*shares_of(C& c))[kMostChosen] { return c.shared.shares; }
+template <class C>
+__device__ __forceinline__ float gate_of(C& c, int token) { return c.shared.gates[token]; }
+
 // SCALE_BLOCKS: v times the weight of the expert that its row is of; each has kRows rows.
 template <int kRows, class C>
 __device__ __forceinline__ float by_expert(C& c, const Row& r, float v) {
-  return r.valid ? v * c.shared.shares[r.token][r.row / kRows] : v;
+  return r.valid ? v * shares_of(c)[r.token][r.row / kRows] : v;
 }
 
 // SCALE_BLOCKS of all rows: v times the gate of the expert that every token has.
 template <class C>
 __device__ __forceinline__ float by_gate(C& c, const Row& r, float v) {
-  return v * c.shared.gates[r.token];
+  return r.valid ? v * gate_of(c, r.token) : v;
 }
 #endif
 
@@ -138,17 +146,17 @@ struct RowWeights {
   static constexpr int kEach = kSummed<S>;  // of a row
   static constexpr int kFirstRows = kTilesAtOnce<S> * kTileRows;
   const u8* weights;
-  const int* experts = nullptr;  // of the first token
+  const int* experts = nullptr;  // of the first token, and its shares
   const float* shares = nullptr;
-  int chosen = 0;  // how many a token has room for
+  int stride = 0;  // from token to token
   float first[kEach] = {};
 
   template <class C>
   __device__ __forceinline__ RowWeights(C& c, const u8* vector)
       : weights(vector) {
     if constexpr (kSelected<S> > 1 || kEach > 1) {
-      experts = c.shared.experts[0], shares = c.shared.shares[0];
-      chosen = sizeof c.shared.experts[0] / sizeof(int);
+      experts = experts_of(c)[0], shares = shares_of(c)[0];
+      stride = sizeof(*experts_of(c)) / sizeof(*experts);
     }
     const int at = kTokens > 1 ? c.tid % kFlushRows : c.tid;
     const int row = tiles_of<S>(c.sm, c.layer).begin * kTileRows + at;
@@ -164,24 +172,28 @@ struct RowWeights {
   // Of several rows that a thread has at once (prompt_pairs.cuh).
   template <class Rows>
   __device__ __forceinline__ auto of(const Rows& r) const {
-    return r.elements_of(weights);
+    return r.elements_of(weights, r.valid ? place(r.row, r.token) : 0);
   }
 
  private:
+  static constexpr int kRows = S::kRows / kSelected<S>;  // of a matrix
+
+  __device__ __forceinline__ int place(int row, int token) const {
+    if constexpr (kSelected<S> > 1)
+      return experts[token * stride + row / kRows] * kRows + row % kRows;
+    return row;
+  }
   __device__ __forceinline__ void load(float (&to)[kEach], int row, int token) const {
-    constexpr int kRows = S::kRows / kSelected<S>;  // of a matrix
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      int at = row;
-      const int* const own = experts + token * chosen;
-      if constexpr (kSelected<S> > 1) at = own[row / kRows] * kRows + row % kRows;
-      if constexpr (kEach > 1) at += own[i] * kRows;
+      int at = place(row, token);
+      if constexpr (kEach > 1) at += experts[token * stride + i] * kRows;
       to[i] = load_weight(weights, at);
     }
   }
   __device__ __forceinline__ float sum_of(const float (&own)[kEach], int token) const {
     if constexpr (kEach == 1) return own[0];
-    const float* const by = shares + token * chosen;
+    const float* by = shares + token * stride;
     float sum = by[0] * own[0];
 #pragma unroll
     for (int i = 1; i < kEach; ++i) sum = fmaf(by[i], own[i], sum);

@@ -30,13 +30,19 @@ __host__ __device__ constexpr u64 prompt_page(u32 offset) {
     if (page.offset < offset) at -= u64(page.bytes) * page.copies;
   return at / 2;
 }
-struct PromptPlaces {
-  u64 matrices, maps, inverse, rotation, residual, operand, pages, end;
+#if AMK_EXPERTS
+// What the router of the layer has chosen for each token (router.cuh).
+struct PromptChoices {
+  int experts[kPromptTokens][kMostChosen];
+  float shares[kPromptTokens][kMostChosen];
+  float gates[kPromptTokens];
 };
-constexpr PromptPlaces prompt_places(int operand_columns) {
+#endif
+struct PromptPlaces {
+  u64 matrices, maps, inverse, rotation, residual, operand, pages, choices, list, sums, end;
+};
+constexpr PromptPlaces prompt_places(PromptSizes sizes) {
   const auto next = [](u64 at, u64 bytes) { return (at + bytes + 1023) / 1024 * 1024; };
-  // Tiles of tokens are whole.
-  constexpr u64 kTiled = round_up(kPromptTokens, AMK_WGMMA ? 2 * kTokenTile : kTokenTile);
   PromptPlaces p{};
   p.matrices = 1024;  // after the counter of joins, and what is chosen
   p.maps = next(p.matrices, u64(kMostMatrices) * sizeof(PromptMatrix));
@@ -44,11 +50,18 @@ constexpr PromptPlaces prompt_places(int operand_columns) {
   p.rotation = next(p.inverse, u64(kPromptTokens) * 4);
   p.residual = next(p.rotation, u64(kAngleTables) * kPromptTokens * kHeadDim * 4);
   p.operand = next(p.residual, u64(kPromptTokens) * kHidden * 4);
-  p.pages = next(p.operand, kTiled * operand_columns * 2);
-  p.end = next(p.pages, kPromptTokens * prompt_page(kExchangeBytes));
+  p.pages = next(p.operand, sizes.operand);
+  p.choices = next(p.pages, kPromptTokens * prompt_page(kExchangeBytes));
+#if AMK_EXPERTS
+  p.list = next(p.choices, sizeof(PromptChoices));
+  p.sums = next(p.list, u64(kListTiles) * kMostTileTokens * sizeof(Listed));
+#else
+  p.list = p.sums = p.choices;
+#endif
+  p.end = next(p.sums, sizes.sums);
   return p;
 }
-constexpr PromptPlaces kPromptPlaces = prompt_places(kPromptColumns);
+constexpr PromptPlaces kPromptPlaces = prompt_places(kPromptSizes);
 __device__ constexpr u64 prompt_values(const Page page) {
   return kPromptPlaces.pages + prompt_page(page.offset) * kPromptTokens;
 }
@@ -98,6 +111,7 @@ struct Prompt : Recorder<false> {
 #if AMK_WGMMA
   NextSlot next;  // of the ring
   u32 products = 0;  // that copies have begun
+  u32 listed = 0;  // the last of them with matrices of experts
 #endif
   u32 norms = 0;
   Branch due = {};
@@ -137,6 +151,18 @@ struct Prompt : Recorder<false> {
   __device__ __forceinline__ typename E::Bits* values(const Page page) const {
     return reinterpret_cast<typename E::Bits*>(launch.exchange + prompt_values(page));
   }
+#if AMK_EXPERTS
+  __device__ __forceinline__ PromptChoices& choices() const {
+    return *reinterpret_cast<PromptChoices*>(launch.exchange + kPromptPlaces.choices);
+  }
+  __device__ __forceinline__ Listed* list() const {
+    return reinterpret_cast<Listed*>(launch.exchange + kPromptPlaces.list);
+  }
+  // Products of a token with matrices of experts, those of a rank one after another.
+  __device__ __forceinline__ float* sums() const {
+    return reinterpret_cast<float*>(launch.exchange + kPromptPlaces.sums);
+  }
+#endif
   // The matrix of the stage, which calls this once.
   __device__ __forceinline__ const u8* next_matrix() {
     const auto* matrices =
@@ -168,6 +194,35 @@ __device__ __forceinline__ void join(Prompt& c) {
   }
   consumer_barrier();
 }
+
+// ---- the tokens of a product --------------------------------------------------------------------
+
+// Who has a place in the operand of a stage: a token, and which of its products.
+struct TokenAt {
+  int token;
+  int rank;
+  bool there;
+};
+template <class S>
+__device__ __forceinline__ TokenAt token_at(Prompt& c, int place) {
+#if AMK_EXPERTS
+  if constexpr (kRanks<S> > 1) {
+    const Listed entry = c.list()[place];
+    return {entry.token(), entry.rank(), entry.exists()};
+  }
+#endif
+  return {place, 0, place < c.tokens};
+}
+
+#if AMK_EXPERTS
+__device__ __forceinline__ const int (*experts_of(Prompt& c))[kMostChosen] {
+  return c.choices().experts;
+}
+__device__ __forceinline__ const float (*shares_of(Prompt& c))[kMostChosen] {
+  return c.choices().shares;
+}
+__device__ __forceinline__ float gate_of(Prompt& c, int token) { return c.choices().gates[token]; }
+#endif
 
 // ---- functions of finishers, for a row of any token --------------------------------------------
 

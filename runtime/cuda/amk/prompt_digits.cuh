@@ -6,7 +6,6 @@
 
 namespace amk {
 
-constexpr int kTokenTile = 64;  // tokens that a block multiplies at once
 
 // A part of an operand has the same quarter of n quads.
 constexpr int kPartSubs = 4;

@@ -244,7 +244,7 @@ using ProductFor = typename ProductOf<S, Matrix<S>::kQuantised, kByWgmma<S>>::Ty
 
 // Finishes the rows of a warp: two tokens at a time, each by 16 lanes.
 template <class S, class Reader, class Finish>
-__device__ __forceinline__ void finish_rows(Prompt& c, int first_row, int end_row, int first_token,
+__device__ __forceinline__ void finish_rows(Prompt& c, int first_row, int end_row, int first_place,
                                             const PromptSums& sums, Finish&& finish) {
   using Product = ProductFor<S>;
   float* results = results_of_warp(c);
@@ -253,15 +253,17 @@ __device__ __forceinline__ void finish_rows(Prompt& c, int first_row, int end_ro
     results[Product::token(n, c.lane) * kResultStride + Product::row(n, c.lane)] = sums[n];
   warp_sync();
   const int row = first_row + c.lane % 16;
-  const int tokens = min(kTokenTile, c.tokens - first_token);
+  const int places = min(kTokenTile, places_of<S>(c.tokens) - first_place);
 #pragma unroll 2
-  for (int i = c.lane / 16; i < round_up(tokens, 2); i += 2) {
-    const int token = first_token + i;
-    const bool valid = i < tokens && row < end_row;
+  for (int i = c.lane / 16; i < round_up(places, 2); i += 2) {
+    const TokenAt at = token_at<S>(c, first_place + i);
+    const bool valid = i < places && at.there && row < end_row;
     float sum = results[i * kResultStride + c.lane % 16];
-    if constexpr (Reader::kNorm) sum *= valid ? c.inverse()[token] : 0.0f;
+    if constexpr (Reader::kNorm) sum *= valid ? c.inverse()[at.token] : 0.0f;
     // Not among the rows that finishers have asked weights for ahead.
-    finish(Row{row, kFlushRows, valid, token, S::kRows}, sum);
+    finish(Row{at.rank * kMatrixRows<S> + row, kFlushRows, valid, at.token,
+               kRanks<S> * kMatrixRows<S>},
+           sum);
   }
   warp_sync();
 }
@@ -272,20 +274,28 @@ __device__ __forceinline__ void narrow_gemv(Prompt& c, const u8* matrix, const R
                                             Finish&& finish) {
   using Shape = PromptShape<S>;
   using Product = ProductFor<S>;
-  constexpr int kParts = kSplitK<S>, kPartRows = S::kRows / kParts;
+  constexpr int kParts = kSplitK<S>, kPartRows = kMatrixRows<S> / kParts;
   constexpr int kPartBytes = tile_bytes<typename Shape::W>(S::kColumns);
   constexpr int kStride = kPartBytes * kParts;
   constexpr int kRowTiles = ceil_div(kPartRows, kPromptRows) * kParts;
   prepare<S>(c, in);
-  const int first_tile = c.first / kTokenTile;
-  const int token_tiles = ceil_div(c.tokens, kTokenTile) - first_tile;
+  const int first_tile = kRanks<S> > 1 ? 0 : c.first / kTokenTile;
+  const int token_tiles = ceil_div(places_of<S>(c.tokens), kTokenTile) - first_tile;
 #pragma unroll 1
   for (int i = c.sm; i < kRowTiles * token_tiles; i += kSMs) {
     const int token_tile = first_tile + i % token_tiles, row_tile = i / token_tiles;
+    const u8* own = matrix;
+#if AMK_EXPERTS
+    if constexpr (kRanks<S> > 1) {
+      const int expert = listed_expert(token_tile / (kMostTileTokens / kTokenTile));
+      if (expert < 0) continue;
+      own += size_t(expert) * ceil_div(kPartRows, kTileRows) * kStride;
+    }
+#endif
     const int part = row_tile / (kRowTiles / kParts);
     const int in_part = row_tile % (kRowTiles / kParts) * kPromptRows + c.warp * 16;
     const bool there[2] = {in_part < kPartRows, in_part + kTileRows < kPartRows};
-    const u8* tile = matrix + size_t(in_part / kTileRows) * kStride + part * kPartBytes;
+    const u8* tile = own + size_t(in_part / kTileRows) * kStride + part * kPartBytes;
     const u8* operand = c.operand() + (size_t(token_tile) * kParts + part) * Shape::kTileBytes;
     PromptSums sums = {};
     Product::multiply(c, tile, kStride, there, operand, sums);

@@ -32,7 +32,7 @@ __device__ __forceinline__ PromptMatrix prompt_matrix(const u8* address) {
     m.sizes[0] = Matrix<S>::kBlockBytes / 2;
     m.sizes[1] = kPartBytes / Matrix<S>::kBlockBytes;
     m.sizes[2] = kParts;
-    m.sizes[3] = ceil_div(S::kRows / kParts, kTileRows);
+    m.sizes[3] = kMatrices<S> * ceil_div(kMatrixRows<S> / kParts, kTileRows);
     m.strides[0] = Matrix<S>::kBlockBytes;
     m.strides[1] = kPartBytes;
     m.strides[2] = kPartBytes * kParts;

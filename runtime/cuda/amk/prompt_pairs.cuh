@@ -34,9 +34,9 @@ struct RowPair {
   PairStores& stores;
 
   __device__ __forceinline__ bool both() const { return row + 1 < end; }
-  __device__ __forceinline__ Pair elements_of(const u8* vector) const {
-    return {valid ? load_weight(vector, row) : 0.0f,
-            valid && both() ? load_weight(vector, row + 1) : 0.0f};
+  __device__ __forceinline__ Pair elements_of(const u8* vector, int at) const {
+    return {valid ? load_weight(vector, at) : 0.0f,
+            valid && both() ? load_weight(vector, at + 1) : 0.0f};
   }
 };
 
@@ -53,6 +53,11 @@ __device__ __forceinline__ float silu_mul(const RowPair&, Pair v) {
 }
 __device__ __forceinline__ float gelu_tanh_mul(const RowPair&, Pair v) {
   return gelu_tanh(v.x) * v.y;
+}
+__device__ __forceinline__ float clamped_silu_mul(const RowPair&, Pair v, float cap,
+                                                  float scale) {
+  const float gate = v.x > cap ? cap : v.x;
+  return sigmoid_of(scale * gate, gate) * (clip(v.y, cap) + 1.0f);
 }
 __device__ __forceinline__ Pair gelu_tanh(Pair v) { return {gelu_tanh(v.x), gelu_tanh(v.y)}; }
 __device__ __forceinline__ Pair gelu(Pair v) { return {gelu(v.x), gelu(v.y)}; }
@@ -114,6 +119,16 @@ __device__ __forceinline__ void write_row(const RowPair& r) {
 }
 
 // ---- the rows of a tile -------------------------------------------------------------------------
+
+// The pair of a token of a product that begins with an even row of its matrix, which has rows up to
+// `end`.
+template <class S>
+__device__ __forceinline__ RowPair pair_at(const TokenAt& at, int row, int end,
+                                           PairStores& stores) {
+  const int before = at.rank * kMatrixRows<S>;
+  return {before + row, kRanks<S> * kMatrixRows<S>, at.token, before + end, at.there && row < end,
+          stores};
+}
 
 constexpr int kPairsAtOnce = 8;
 
@@ -201,18 +216,17 @@ __device__ __forceinline__ void finish_pairs(Prompt& c, const PromptTile& tile,
   const int end = (tile.part + 1) * Shape::kPartRows;
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
-    const int token =
-        tile.tokens * Shape::kTileTokens + c.warp * 16 + c.lane / 4 + k * 8;
-    const bool there = token < c.tokens;
+    const TokenAt at =
+        token_at<S>(c, tile.tokens * Shape::kTileTokens + c.warp * 16 + c.lane / 4 + k * 8);
     float by = 1;
-    if constexpr (Reader::kNorm) by = there ? c.inverse()[token] : 0.0f;
+    if constexpr (Reader::kNorm) by = at.there ? c.inverse()[at.token] : 0.0f;
 #pragma unroll
     for (int batch = 0; batch < kSums / 4; batch += kPairsAtOnce) {
       finish_batch<S, kPairsAtOnce>(
           c,
           [&](int i, PairStores& stores) {
             const int row = first + (batch + i) * 8;
-            return RowPair{row, int(S::kRows), token, end, there && row < end, stores};
+            return pair_at<S>(at, row, end, stores);
           },
           [&](int i) {
             const float* of = &sums[(batch + i) * 4 + k * 2];

@@ -38,7 +38,8 @@ struct TileCopies<S, true> {
                                               const u8* matrix, const TensorMap*) {
     constexpr int kPartBytes = tile_bytes<typename Slots::W>(S::kColumns);
     constexpr int kStride = kPartBytes * Slots::kParts, kEach = Slots::kTiles / 2;
-    const u8* part = matrix + tile.part * kPartBytes;
+    const u8* part = matrix + size_t(tile.matrix) * Slots::kMatrixTiles * kStride +
+                     tile.part * kPartBytes;
     // Past the end is the last tile again: what it becomes is not used.
     const int first = tile.first_row / kTileRows + int(c.warp) * kEach;
     constexpr int kLast = ceil_div(Slots::kPartRows, kTileRows) - 1;

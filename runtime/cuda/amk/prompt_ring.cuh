@@ -33,7 +33,8 @@ struct NextSlot {
 template <class S>
 struct RowShape : PromptShape<S> {
   using Shape = PromptShape<S>;
-  static constexpr int kParts = kSplitK<S>, kPartRows = S::kRows / kParts;
+  static constexpr int kParts = kSplitK<S>, kPartRows = kMatrixRows<S> / kParts;
+  static constexpr int kMatrixTiles = ceil_div(kPartRows, kTileRows);  // of 8 rows, and all parts
   static constexpr int kPartTiles = ceil_div(kPartRows, Shape::kRows);
   static constexpr int kRowTiles = kPartTiles * kParts;
   // Rows whose weights stay in L2 while all tokens are multiplied.
@@ -57,11 +58,12 @@ struct PromptTile {
   int tokens;    // its number among those of the tokens
   int part;
   int first_row;  // in the part
+  int matrix = 0;  // of those of the experts
 };
 
 // The tiles of a product. Those that blocks have at once are a few tiles of tokens by many of rows,
 // so that L2 hands a line to several SMs at a time.
-template <class S>
+template <class S, bool kListed = (kRanks<S> > 1)>  // true: prompt_experts.cuh
 struct PromptTiles {
   using Shape = RowShape<S>;
   static constexpr int kWide = 512 / Shape::kTileTokens;  // tiles of tokens side by side
@@ -85,6 +87,8 @@ struct PromptTiles {
     return {first + group * kWide + at % wide, part,
             (row_tile - part * Shape::kPartTiles) * Shape::kRows};
   }
+  __device__ static __forceinline__ bool has(const PromptTile&) { return true; }
+  __device__ static __forceinline__ void done(u32, u32) {}
 };
 
 __device__ __forceinline__ u8* prompt_slot(u32 slot) {
@@ -132,12 +136,14 @@ struct PromptCopies {
   template <class S>
   __device__ const u8* operand_of() const;
 
-  // The operand of the next product is there.
+  // The operand of the next product is there. With experts `listed` is, too, by which copies go: it
+  // is waited for even when a wait was cancelled, as the warps that compute come here then.
+  template <bool kListed = false>
   __device__ __forceinline__ void await_operand() {
     ++products;
     Spin spin;
     while (load_shared_acquire(&block_waits().started) < products) {
-      if (spin.cancelled(*this, Wait::kRingEmpty, products, 0)) break;
+      if (spin.cancelled(*this, Wait::kRingEmpty, products, 0) && !kListed) break;
     }
     fence_proxy_async();
   }
@@ -147,12 +153,15 @@ struct PromptCopies {
     const TensorMap* map = maps++;
     if constexpr (kByWgmma<S>) {
       if (kOffers<S> && !offers) return;
-      await_operand();
+      await_operand<(kRanks<S> > 1)>();
       next.begin();
       const PromptTiles<S> tiles(tokens, first);
 #pragma unroll 1
-      for (int i = block_index(); i < tiles.count(); i += kSMs)
-        TileCopies<S, Matrix<S>::kQuantised>::copy(*this, tiles[i], matrix, map);
+      for (int i = block_index(); i < tiles.count(); i += kSMs) {
+        const PromptTile tile = tiles[i];
+        if (tiles.has(tile)) TileCopies<S, Matrix<S>::kQuantised>::copy(*this, tile, matrix, map);
+      }
+      tiles.done(warp, products);
     }
   }
 
@@ -210,7 +219,8 @@ struct TileCopies<S, false> {
                 copy_tensor(to + 2 * kSlotOperand + k * Shape::kMatrixQuadBytes, map,
                             {chain % 2 * (Shape::W::kBlockBytes / 4),
                              column * Shape::kQuarters + chain / 2 * Shape::kOfChain,
-                             tile.part, tile.first_row / kTileRows},
+                             tile.part,
+                             tile.matrix * Shape::kMatrixTiles + tile.first_row / kTileRows},
                             full);
               }
             }
@@ -229,6 +239,9 @@ __device__ __forceinline__ void init_prompt_ring(PromptScratch& shared) {
     barrier_init(&shared.full[i], kCopyWarps);
     barrier_init(&shared.empty[i], kConsumerWarps);
   }
+#if AMK_EXPERTS
+  for (u32& products : shared.read) products = 0;
+#endif
   shared.started = 0;
   fence_barrier_init();
 }

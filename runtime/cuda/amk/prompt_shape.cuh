@@ -15,7 +15,8 @@ namespace amk {
 template <class S>
 struct PromptColumns : GemvShape<S> {
   using G = GemvShape<S>;
-  using G::kChunkQuads, G::kChunkSubs, G::kQuads, G::kSubs;
+  using G::kChunkQuads, G::kChunkSubs, G::kQuads;
+  static constexpr int kSubs = G::kMatrixSubs;  // of one matrix, if a row is the sum over several
   // Warps that have a quad at all.
   static constexpr int kMembers = kQuads < S::kWarps ? kQuads : int(S::kWarps);
   static constexpr int kQuarters = kQuadColumns / 32;
@@ -197,13 +198,6 @@ struct WritesOperand {
   using Of = void;  // the stage whose operand S writes
 };
 
-// Columns of the operand of a stage, for each token; 0 for one that has none to prepare.
-template <class S, class = void>
-constexpr int kOperandColumns = 0;
-template <class S>
-constexpr int kOperandColumns<S, decltype(void(S::kColumns))> =
-    OperandPage<S>::kWritten ? 0 : int(PromptShape<S>::kTileBytes / kTokenTile / 2) * kSplitK<S>;
-
 // The first token whose results are wanted, with which a tile begins: when the last layer has its
 // rows in the cache, nobody reads what else is computed of others. Without logits or hidden states,
 // that is the tile of the last token, if one is chosen after it, and otherwise none.
@@ -213,11 +207,90 @@ __device__ __forceinline__ int first_wanted(const Launch& launch) {
   return launch.chooses ? (launch.steps - 1) / kTiles * kTiles : round_up(launch.steps, kTiles);
 }
 
-// The most columns of an operand, of n stages.
-template <int kStages>
-constexpr int most_columns(const int (&of_stages)[kStages]) {
-  int most = 0;
-  for (int columns : of_stages) most = columns > most ? columns : most;
+// ---- matrices of experts ------------------------------------------------------------------------
+
+// Products of a token with a stage's matrices: one, or one for each expert that is chosen for it.
+// Of each it has the rows of a matrix, of which there may be as many as there are experts.
+template <class S>
+constexpr int kRanks = kSelected<S> * kSummed<S>;
+template <class S>
+constexpr int kMatrixRows = S::kRows / kSelected<S>;
+
+#if AMK_EXPERTS
+template <class S>
+constexpr int kMatrices = kRanks<S> > 1 ? kExperts : 1;
+
+// The tokens of a pass by expert: a list of whole tiles, those of an expert one after another. It
+// has a place for every token and rank, and the last tile of an expert has places of nobody.
+struct Listed {
+  u32 bits;
+
+  __device__ static __forceinline__ Listed nobody() { return {~0u}; }
+  __device__ static __forceinline__ Listed of(int token, int rank, int expert) {
+    return {u32(expert) << 18 | u32(rank) << 13 | u32(token)};
+  }
+  __device__ __forceinline__ bool exists() const { return bits != ~0u; }
+  __device__ __forceinline__ int token() const { return bits & 0x1fff; }
+  __device__ __forceinline__ int rank() const { return bits >> 13 & 31; }
+  __device__ __forceinline__ int expert() const { return exists() ? int(bits >> 18) : -1; }
+};
+static_assert(kExperts < 1 << 14 && kMostChosen <= 32, "bits of an entry");
+
+// The expert of a tile of the list, or -1 of one in which nobody has a place. All threads of a
+// block have the same answer, even when a wait was cancelled.
+__device__ __forceinline__ int listed_expert(int tile) {
+  return int(block_waits().listed[tile]) - 1;
+}
+#else
+template <class S>
+constexpr int kMatrices = 1;
+#endif
+
+// Places that the tokens of a pass have in the operand of a stage: their number, or those of the
+// list.
+template <class S>
+__host__ __device__ constexpr int places_of(int tokens) {
+#if AMK_EXPERTS
+  if constexpr (kRanks<S> > 1)
+    return tile_of_list(tokens * kRanks<S>, kExperts) * kMostTileTokens;
+#endif
+  return tokens;
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+// Bytes of the operand of a stage in a pass of some tokens; 0 for one that has none to prepare. And
+// those of the sums that are added up when all are there.
+template <class S, class = void>
+struct StageBytes {
+  static constexpr u64 operand(int) { return 0; }
+  static constexpr u64 sums(int) { return 0; }
+};
+template <class S>
+struct StageBytes<S, decltype(void(S::kColumns))> {
+  static constexpr u64 operand(int tokens) {
+    if (OperandPage<S>::kWritten) return 0;
+    return u64(round_up(places_of<S>(tokens), kMostTileTokens) / kTokenTile) *
+           PromptShape<S>::kTileBytes * kSplitK<S>;
+  }
+  static constexpr u64 sums(int tokens) {
+    return kSummed<S> > 1 ? u64(tokens) * kSummed<S> * S::kRows * 4 : 0;
+  }
+};
+
+// The most of all stages.
+struct PromptSizes {
+  u64 operand, sums;
+};
+template <class... Stages>
+constexpr PromptSizes prompt_sizes(int tokens) {
+  const PromptSizes all[] = {
+      {StageBytes<Stages>::operand(tokens), StageBytes<Stages>::sums(tokens)}...};
+  PromptSizes most{};
+  for (const PromptSizes& stage : all) {
+    most.operand = stage.operand > most.operand ? stage.operand : most.operand;
+    most.sums = stage.sums > most.sums ? stage.sums : most.sums;
+  }
   return most;
 }
 

@@ -15,7 +15,8 @@ __device__ __forceinline__ uint2 four_of(Prompt& c, const Reader& in, int token,
     const float4 v = *reinterpret_cast<const float4*>(c.residual(token) + column);
     return make_uint2(pack2(v.x, v.y), pack2(v.z, v.w));
   } else {
-    const u16* row = c.values<Element>(in.page) + size_t(token) * S::kColumns * kSplitK<S>;
+    const u16* row =
+        c.values<Element>(in.page) + size_t(token) * S::kColumns * kSplitK<S> * kSummed<S>;
     return *reinterpret_cast<const uint2*>(row + part * S::kColumns + column);
   }
 }
@@ -61,17 +62,32 @@ __device__ __forceinline__ void prepare(Prompt& c, const Reader& in) {
     const int column = Shape::quad_of(member, sub) * kQuadColumns + column0;
     return column < S::kColumns ? column : -1;
   };
-  const int units = ceil_div(c.tokens, kTogether) * kParts;
+  static_assert(kRanks<S> == 1 || kParts == 1 && kMostTileTokens % (kGroups * kTogether) == 0,
+                "the units that a block has at once are of one tile of the list");
+  const int units = ceil_div(places_of<S>(c.tokens), kTogether) * kParts;
+  // Of experts those of the list, which has wanted tokens alone.
+  const int begin = kRanks<S> > 1 ? 0 : c.first / kTogether * kParts;
 #pragma unroll 1
-  for (int first = c.first / kTogether * kParts + c.sm * kGroups; first < units;
-       first += kSMs * kGroups) {
-    const int unit = first + group, token = unit / kParts * kTogether, part = unit % kParts;
+  for (int first = begin + c.sm * kGroups; first < units; first += kSMs * kGroups) {
+    const int unit = first + group, place = unit / kParts * kTogether, part = unit % kParts;
+#if AMK_EXPERTS
+    if constexpr (kRanks<S> > 1) {
+      if (listed_expert(first * kTogether / kMostTileTokens) < 0) continue;
+    }
+#endif
+    TokenAt at[kTogether];
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) {
+      at[k] = {};
+      if (unit < units) at[k] = token_at<S>(c, place + k);
+    }
     auto load = [&](uint2 (&x)[kTogether], int sub) {
       const int column = column_of(sub);
 #pragma unroll
       for (int k = 0; k < kTogether; ++k) {
-        const bool there = unit < units && token + k < c.tokens && column >= 0;
-        x[k] = there ? four_of<S>(c, in, token + k, part, column) : make_uint2(0, 0);
+        const int of = kSummed<S> > 1 ? at[k].rank : part;
+        x[k] = at[k].there && column >= 0 ? four_of<S>(c, in, at[k].token, of, column)
+                                          : make_uint2(0, 0);
       }
     };
     float2 own[kTogether] = {};
@@ -92,7 +108,7 @@ __device__ __forceinline__ void prepare(Prompt& c, const Reader& in) {
       for (int k = 0; k < kTogether; ++k)
         centre[k] = centre_of_sums<S>(own[k].x, own[k].y, in.eps);
     }
-    u8* tile = c.operand() + (size_t(token / kTokenTile) * kParts + part) * Shape::kTileBytes;
+    u8* tile = c.operand() + (size_t(place / kTokenTile) * kParts + part) * Shape::kTileBytes;
 #pragma unroll 4
     for (int i = 0; i < kSubs; ++i) {
       const int column = column_of(i);
@@ -116,15 +132,15 @@ __device__ __forceinline__ void prepare(Prompt& c, const Reader& in) {
       }
       if (unit < units && member < Shape::kMembers &&
           (Shape::kWhole || Shape::quad_of(member, i) < Shape::kQuads)) {
-        Shape::store(tile, member, i, token % kTokenTile, x, c.lane);
+        Shape::store(tile, member, i, place % kTokenTile, x, c.lane);
       }
     }
     if constexpr (Reader::kNorm) {
       sum_of_members<S::kWarps>(c, group, own);
 #pragma unroll
       for (int k = 0; k < kTogether; ++k) {
-        if (unit < units && token + k < c.tokens && member == 0 && c.lane == k)
-          c.inverse()[token + k] = rsqrtf(fmaf(own[k].y, 1.0f / S::kColumns, in.eps));
+        if (at[k].there && at[k].rank == 0 && member == 0 && c.lane == k)
+          c.inverse()[at[k].token] = rsqrtf(fmaf(own[k].y, 1.0f / S::kColumns, in.eps));
       }
     }
   }

@@ -34,6 +34,10 @@ struct Turns {
   __device__ __forceinline__ void weights(C& c, const u8* matrix, int) {
     c.template take<S>(matrix);
   }
+  template <class S, class C>
+  __device__ __forceinline__ void experts(C& c, const u8* matrices, int, int) {
+    c.template take<S>(matrices);
+  }
   // Of a layer, which has the cache of its number unless the line says which.
   template <class S, class C, class Cache>
   __device__ __forceinline__ void cache(C& c, int layer, int, Cache cache) {

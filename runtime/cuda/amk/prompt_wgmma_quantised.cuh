@@ -198,19 +198,21 @@ struct QuadProduct {
     const int row = tile.part * Slots::kPartRows + tile.first_row + c.warp * 16 +
                     c.lane / 4 % 2 * 8 + c.lane / 8 * 2;
     const int end = (tile.part + 1) * Slots::kPartRows;
-    const int token = tile.tokens * Slots::kTileTokens + c.lane % 4 * 2;
+    const int first = tile.tokens * Slots::kTileTokens + c.lane % 4 * 2;
 #pragma unroll
     for (int batch = 0; batch < kSums / 2; batch += kPairsAtOnce) {
-      const auto token_of = [&](int i) { return token + (batch + i) / 2 * 8 + i % 2; };
+      TokenAt at[kPairsAtOnce];
+#pragma unroll
+      for (int i = 0; i < kPairsAtOnce; ++i)
+        at[i] = token_at<S>(c, first + (batch + i) / 2 * 8 + i % 2);
       const auto row_of = [&](int i, PairStores& stores) {
-        return RowPair{row, int(S::kRows), token_of(i), end, token_of(i) < c.tokens && row < end,
-                       stores};
+        return pair_at<S>(at[i], row, end, stores);
       };
       const auto pair_of = [&](int i) {
         const float4 total = totals[(batch + i) / 2 * 32];
         const Pair v = i % 2 == 0 ? Pair{total.x, total.z} : Pair{total.y, total.w};
         if constexpr (!Reader::kNorm) return v;
-        const float by = token_of(i) < c.tokens ? c.inverse()[token_of(i)] : 0.0f;
+        const float by = at[i].there ? c.inverse()[at[i].token] : 0.0f;
         return Pair{v.x * by, v.y * by};
       };
       finish_batch<S, kPairsAtOnce>(c, row_of, pair_of, finish);

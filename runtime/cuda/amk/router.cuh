@@ -78,15 +78,15 @@ constexpr bool kGated = false;
 template <class S>
 constexpr bool kGated<S, decltype(void(S::kGated))> = S::kGated;
 
-// Scores of a lane: those of experts c.lane, c.lane + 32, …
+// Scores of a lane: those of experts lane, lane + 32, …
 template <class S>
 constexpr int kLaneScores = ceil_div(int(S::kExperts), 32);
 template <class S>
 __device__ __forceinline__ bool is_expert(int expert) { return expert < S::kExperts; }
 
 // Leaves the experts of the best groups: those whose two largest have the largest sums.
-template <class S, class C>
-__device__ __forceinline__ void keep_groups(C& c, u32 (&orders)[kLaneScores<S>]) {
+template <class S>
+__device__ __forceinline__ void keep_groups(int lane, u32 (&orders)[kLaneScores<S>]) {
   constexpr int kSize = S::kExperts / kGroups<S>;
   static_assert(kGroups<S> <= 32 && S::kExperts % kGroups<S> == 0 && kSize > 1,
                 "a lane for each group");
@@ -96,123 +96,151 @@ __device__ __forceinline__ void keep_groups(C& c, u32 (&orders)[kLaneScores<S>])
     u32 first = 0, second = 0;  // the largest of the lane
 #pragma unroll
     for (int i = 0; i < kLaneScores<S>; ++i) {
-      const u32 order = (c.lane + i * 32) / kSize == group ? orders[i] : 0;
+      const u32 order = (lane + i * 32) / kSize == group ? orders[i] : 0;
       second = max(second, min(first, order));
       first = max(first, order);
     }
     const u32 best = most_of_warp(first);
     const int owner = find_first(warp_ballot(first == best)) - 1;
-    const u32 next = most_of_warp(c.lane == owner ? second : first);
-    if (c.lane == group) sums = order_of(score_of(best) + score_of(next));
+    const u32 next = most_of_warp(lane == owner ? second : first);
+    if (lane == group) sums = order_of(score_of(best) + score_of(next));
   }
   u32 kept = 0;
 #pragma unroll 1
   for (int round = 0; round < kTopGroups<S>; ++round) {
     const int group = find_first(warp_ballot(sums == most_of_warp(sums))) - 1;
     kept |= 1u << group;
-    if (c.lane == group) sums = 0;
+    if (lane == group) sums = 0;
   }
 #pragma unroll
   for (int i = 0; i < kLaneScores<S>; ++i) {
-    if (!(kept >> (c.lane + i * 32) / kSize % 32 & 1)) orders[i] = 0;
+    if (!(kept >> (lane + i * 32) / kSize % 32 & 1)) orders[i] = 0;
   }
 }
 
+// What is added to the scores of a lane's experts for the choice alone.
+template <class S>
+struct ScoreBiases {
+  float of[kLaneScores<S>] = {};
+
+  __device__ __forceinline__ ScoreBiases(int lane, const u8* biases) {
+    if constexpr (kBiased<S>) {
+#pragma unroll
+      for (int i = 0; i < kLaneScores<S>; ++i) {
+        if (is_expert<S>(lane + i * 32))
+          of[i] = load_constant(reinterpret_cast<const float*>(biases) + lane + i * 32);
+      }
+    }
+  }
+};
+
+// An expert that is chosen, and how it is weighed.
+struct Chosen {
+  int expert;
+  float share;
+};
+
+// Scores that a token has: those of experts, and one that makes the gate.
+template <class S>
+constexpr int kScores = S::kExperts + kGated<S>;
+
 // The experts with the largest scores, of equal ones those with the lower numbers, and how they are
-// weighed: TOPK, with what comes before and after it. Lane r of a token's warp keeps what is chosen
-// in round r.
-template <class S, class C>
-__device__ __forceinline__ void route(C& c, const Page in, const u8* biases = nullptr) {
-  if constexpr (!C::kWaits) return;  // and experts are made up
+// weighed: TOPK, with what comes before and after it. score(i) is that of expert lane + i * 32. A
+// warp calls it; lane r gets what is chosen in round r.
+template <class S, class Score>
+__device__ __forceinline__ Chosen choose_experts(int lane, const ScoreBiases<S>& bias,
+                                                 Score&& score) {
   static_assert(S::kChosen <= kMostChosen && S::kChosen <= 32 && S::kChosen <= S::kExperts,
                 "a lane for each chosen expert");
-  constexpr int kEach = kLaneScores<S>, kScores = S::kExperts + kGated<S>;
+  constexpr int kEach = kLaneScores<S>;
   // A softmax leaves the order as it is, so that the scores decide, and those of the chosen are
   // enough to weigh them.
   constexpr bool kByScores = !kSigmoid<S> && !kBiased<S> && kTopGroups<S> == kGroups<S>;
+  float x[kEach];
+  u32 orders[kEach];
+  auto order = [&] {
+#pragma unroll
+    for (int i = 0; i < kEach; ++i)
+      orders[i] = is_expert<S>(lane + i * 32) ? order_of(x[i] + bias.of[i]) : 0;
+  };
+  float all = 0;  // Σ exp(score - largest), of the lane
+  auto powers = [&](float largest) {
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      if (is_expert<S>(lane + i * 32)) all += expf(score(i) - largest);
+    }
+    return sum_of_warp(all);
+  };
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) x[i] = kSigmoid<S> ? sigmoid(score(i)) : score(i);
+  if constexpr (!kByScores && !kSigmoid<S>) {
+    u32 most = 0;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      if (is_expert<S>(lane + i * 32)) most = max(most, order_of(x[i]));
+    }
+    const float largest = score_of(most_of_warp(most)), sum = powers(largest);
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) x[i] = expf(x[i] - largest) / sum;
+  }
+  order();
+  if constexpr (kTopGroups<S> < kGroups<S>) keep_groups<S>(lane, orders);
+  Chosen chosen = {};
+  float own_score = 0, largest = 0;
+#pragma unroll 1
+  for (int round = 0; round < S::kChosen; ++round) {
+    u32 own = 0;
+    int first = 0;
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      if (orders[i] > own) own = orders[i], first = lane + i * 32;
+    }
+    const u32 most = most_of_warp(own);
+    const int best = S::kExperts - int(most_of_warp(own == most ? u32(S::kExperts - first) : 0));
+    float value = score_of(most);
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      if (lane + i * 32 != best) continue;
+      orders[i] = 0;
+      if (!kByScores) value = x[i];
+    }
+    if (!kByScores) value = shuffle(value, best % 32);
+    if (round == 0) largest = value;
+    if (lane == round) chosen.expert = best, own_score = value;
+  }
+  const bool has = lane < S::kChosen;
+  float share = has ? own_score : 0.0f;
+  if constexpr (kByScores) {
+    share = has ? expf(own_score - largest) : 0.0f;
+    share = share / (S::kOfChosen ? sum_of_warp(share) : powers(largest));
+  }
+  if constexpr (S::kRenormalised) {
+    const float sum = sum_of_warp(share) + kExtra<S>;
+    share = share / (sum < kLeast<S> ? kLeast<S> : sum);
+  }
+  chosen.share = share * kShareScale<S>;
+  return chosen;
+}
+
+// Chooses the experts of each token, a warp those of one. Lane r keeps what is chosen in round r.
+template <class S, class C>
+__device__ __forceinline__ void route(C& c, const Page in, const u8* biases = nullptr) {
+  if constexpr (!C::kWaits) return;  // and experts are made up
   begin_reading<S>(c);
   await(c);
   consumer_barrier();  // nobody reads what the router before has chosen
   if (const int token = c.warp; token < kTokens) {
-    float bias[kEach] = {};
-    if constexpr (kBiased<S>) {
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        if (is_expert<S>(c.lane + i * 32))
-          bias[i] = load_constant(reinterpret_cast<const float*>(biases) + c.lane + i * 32);
-      }
-    }
-    constexpr int kWords = ceil_div(kScores, 32);
-    auto words = word_poll<Fp32, kWords>(page_copy(c, in), [&](int i) {
+    const ScoreBiases<S> bias(c.lane, biases);
+    auto words = word_poll<Fp32, ceil_div(kScores<S>, 32)>(page_copy(c, in), [&](int i) {
       const int score = c.lane + i * 32;
-      return score < kScores ? token * kScores + score : -1;
+      return score < kScores<S> ? token * kScores<S> + score : -1;
     });
     poll_all(c, words);
-    float x[kEach];
-    u32 orders[kEach];
-    auto order = [&] {
-#pragma unroll
-      for (int i = 0; i < kEach; ++i)
-        orders[i] = is_expert<S>(c.lane + i * 32) ? order_of(x[i] + bias[i]) : 0;
-    };
-    float all = 0;  // Σ exp(score - largest), of the lane
-    auto powers = [&](float largest) {
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        if (is_expert<S>(c.lane + i * 32)) all += expf(words.value(i) - largest);
-      }
-      return sum_of_warp(all);
-    };
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) x[i] = kSigmoid<S> ? sigmoid(words.value(i)) : words.value(i);
-    if constexpr (!kByScores && !kSigmoid<S>) {
-      u32 most = 0;
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        if (is_expert<S>(c.lane + i * 32)) most = max(most, order_of(x[i]));
-      }
-      const float largest = score_of(most_of_warp(most)), sum = powers(largest);
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) x[i] = expf(x[i] - largest) / sum;
-    }
-    order();
-    if constexpr (kTopGroups<S> < kGroups<S>) keep_groups<S>(c, orders);
-    int expert = 0;
-    float score = 0, largest = 0;
-#pragma unroll 1
-    for (int round = 0; round < S::kChosen; ++round) {
-      u32 own = 0;
-      int first = 0;
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        if (orders[i] > own) own = orders[i], first = c.lane + i * 32;
-      }
-      const u32 most = most_of_warp(own);
-      const int best = S::kExperts - int(most_of_warp(own == most ? u32(S::kExperts - first) : 0));
-      float value = score_of(most);
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) {
-        if (c.lane + i * 32 != best) continue;
-        orders[i] = 0;
-        if (!kByScores) value = x[i];
-      }
-      if (!kByScores) value = shuffle(value, best % 32);
-      if (round == 0) largest = value;
-      if (c.lane == round) expert = best, score = value;
-    }
-    const bool chosen = c.lane < S::kChosen;
-    float share = chosen ? score : 0.0f;
-    if constexpr (kByScores) {
-      share = chosen ? expf(score - largest) : 0.0f;
-      share = share / (S::kOfChosen ? sum_of_warp(share) : powers(largest));
-    }
-    if constexpr (S::kRenormalised) {
-      const float sum = sum_of_warp(share) + kExtra<S>;
-      share = share / (sum < kLeast<S> ? kLeast<S> : sum);
-    }
-    if (chosen) {
-      c.shared.experts[token][c.lane] = expert;
-      c.shared.shares[token][c.lane] = share * kShareScale<S>;
+    const Chosen chosen =
+        choose_experts<S>(c.lane, bias, [&](int i) { return words.value(i); });
+    if (c.lane < S::kChosen) {
+      c.shared.experts[token][c.lane] = chosen.expert;
+      c.shared.shares[token][c.lane] = chosen.share;
     }
     if constexpr (kGated<S>) {
       if (c.lane == S::kExperts % 32)

@@ -22,19 +22,18 @@ struct WritesOperand<GateUp> {
   using Of = Down;
 };
 
-// Columns of the longest operand.
-constexpr int kPromptColumns = most_columns({
-    kOperandColumns<Embed>,
-    kOperandColumns<Qkv>,
-    kOperandColumns<Attn>,
-    kOperandColumns<O>,
-    kOperandColumns<AttnAdd>,
-    kOperandColumns<GateUp>,
-    kOperandColumns<Down>,
-    kOperandColumns<MlpAdd>,
-    kOperandColumns<Hidden>,
-    kOperandColumns<LmHead>,
-});
+// Bytes of the longest operand, and of what else stages keep.
+constexpr PromptSizes kPromptSizes = prompt_sizes<
+    Embed,
+    Qkv,
+    Attn,
+    O,
+    AttnAdd,
+    GateUp,
+    Down,
+    MlpAdd,
+    Hidden,
+    LmHead>(AMK_PROMPT_TOKENS);
 // Pages that a step has alone, the first of them of no bytes.
 __device__ constexpr Page kStepPages[] = {{}, kXchg7, kXchg8};
 

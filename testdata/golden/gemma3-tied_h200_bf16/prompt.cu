@@ -12,20 +12,19 @@
 
 namespace amk {
 
-// Columns of the longest operand.
-constexpr int kPromptColumns = most_columns({
-    kOperandColumns<Embed>,
-    kOperandColumns<Qkv>,
-    kOperandColumns<AttnKind1>,
-    kOperandColumns<AttnKind2>,
-    kOperandColumns<O>,
-    kOperandColumns<AttnAdd>,
-    kOperandColumns<GateUp>,
-    kOperandColumns<Down>,
-    kOperandColumns<MlpAdd>,
-    kOperandColumns<Hidden>,
-    kOperandColumns<LmHead>,
-});
+// Bytes of the longest operand, and of what else stages keep.
+constexpr PromptSizes kPromptSizes = prompt_sizes<
+    Embed,
+    Qkv,
+    AttnKind1,
+    AttnKind2,
+    O,
+    AttnAdd,
+    GateUp,
+    Down,
+    MlpAdd,
+    Hidden,
+    LmHead>(AMK_PROMPT_TOKENS);
 // Pages that a step has alone, the first of them of no bytes.
 __device__ constexpr Page kStepPages[] = {{}, kXchg10, kXchg11};
 

@@ -12,27 +12,26 @@
 
 namespace amk {
 
-// Columns of the longest operand.
-constexpr int kPromptColumns = most_columns({
-    kOperandColumns<Embed>,
-    kOperandColumns<QkvKind1>,
-    kOperandColumns<AttnKind1>,
-    kOperandColumns<OKind1>,
-    kOperandColumns<GateUpKind1>,
-    kOperandColumns<DownKind1>,
-    kOperandColumns<QkvKind2>,
-    kOperandColumns<AttnKind2>,
-    kOperandColumns<OKind2>,
-    kOperandColumns<GateUpKind2>,
-    kOperandColumns<DownKind2>,
-    kOperandColumns<QkvKind3>,
-    kOperandColumns<AttnKind3>,
-    kOperandColumns<OKind3>,
-    kOperandColumns<GateUpKind3>,
-    kOperandColumns<DownKind3>,
-    kOperandColumns<Hidden>,
-    kOperandColumns<LmHead>,
-});
+// Bytes of the longest operand, and of what else stages keep.
+constexpr PromptSizes kPromptSizes = prompt_sizes<
+    Embed,
+    QkvKind1,
+    AttnKind1,
+    OKind1,
+    GateUpKind1,
+    DownKind1,
+    QkvKind2,
+    AttnKind2,
+    OKind2,
+    GateUpKind2,
+    DownKind2,
+    QkvKind3,
+    AttnKind3,
+    OKind3,
+    GateUpKind3,
+    DownKind3,
+    Hidden,
+    LmHead>(AMK_PROMPT_TOKENS);
 // Pages that a step has alone, the first of them of no bytes.
 __device__ constexpr Page kStepPages[] = {{}, kXchg4, kXchg5};
 

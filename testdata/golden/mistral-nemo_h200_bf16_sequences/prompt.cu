@@ -12,18 +12,17 @@
 
 namespace amk {
 
-// Columns of the longest operand.
-constexpr int kPromptColumns = most_columns({
-    kOperandColumns<Embed>,
-    kOperandColumns<Qkv>,
-    kOperandColumns<Part>,
-    kOperandColumns<Attn>,
-    kOperandColumns<O>,
-    kOperandColumns<GateUp>,
-    kOperandColumns<Down>,
-    kOperandColumns<Hidden>,
-    kOperandColumns<LmHead>,
-});
+// Bytes of the longest operand, and of what else stages keep.
+constexpr PromptSizes kPromptSizes = prompt_sizes<
+    Embed,
+    Qkv,
+    Part,
+    Attn,
+    O,
+    GateUp,
+    Down,
+    Hidden,
+    LmHead>(AMK_PROMPT_TOKENS);
 // Pages that a step has alone, the first of them of no bytes.
 __device__ constexpr Page kStepPages[] = {{}, kXchg2, kXchg5};
 

@@ -12,21 +12,20 @@
 
 namespace amk {
 
-// Columns of the longest operand.
-constexpr int kPromptColumns = most_columns({
-    kOperandColumns<Embed>,
-    kOperandColumns<Qkv>,
-    kOperandColumns<ShortAttnKind1>,
-    kOperandColumns<ShortAttnKind2>,
-    kOperandColumns<LongPartKind1>,
-    kOperandColumns<LongPartKind2>,
-    kOperandColumns<LongAttn>,
-    kOperandColumns<O>,
-    kOperandColumns<GateUp>,
-    kOperandColumns<Down>,
-    kOperandColumns<Hidden>,
-    kOperandColumns<LmHead>,
-});
+// Bytes of the longest operand, and of what else stages keep.
+constexpr PromptSizes kPromptSizes = prompt_sizes<
+    Embed,
+    Qkv,
+    ShortAttnKind1,
+    ShortAttnKind2,
+    LongPartKind1,
+    LongPartKind2,
+    LongAttn,
+    O,
+    GateUp,
+    Down,
+    Hidden,
+    LmHead>(AMK_PROMPT_TOKENS);
 // Pages that a step has alone, the first of them of no bytes.
 __device__ constexpr Page kStepPages[] = {{}, kXchg4, kXchg5};
 

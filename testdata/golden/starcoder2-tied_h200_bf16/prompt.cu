@@ -12,17 +12,16 @@
 
 namespace amk {
 
-// Columns of the longest operand.
-constexpr int kPromptColumns = most_columns({
-    kOperandColumns<Embed>,
-    kOperandColumns<Qkv>,
-    kOperandColumns<Attn>,
-    kOperandColumns<O>,
-    kOperandColumns<Up>,
-    kOperandColumns<Down>,
-    kOperandColumns<Hidden>,
-    kOperandColumns<LmHead>,
-});
+// Bytes of the longest operand, and of what else stages keep.
+constexpr PromptSizes kPromptSizes = prompt_sizes<
+    Embed,
+    Qkv,
+    Attn,
+    O,
+    Up,
+    Down,
+    Hidden,
+    LmHead>(AMK_PROMPT_TOKENS);
 // Pages that a step has alone, the first of them of no bytes.
 __device__ constexpr Page kStepPages[] = {{}, kXchg4, kXchg5};
 

@@ -40,6 +40,8 @@ __device__ __forceinline__ u32 byte_perm(u32 a, u32 b, u32 selector) {
 __device__ __forceinline__ int dot4(int a, int b, int c) { return __dp4a(a, b, c); }
 // One more than the number of the lowest bit that is set; 0 if none is.
 __device__ __forceinline__ int find_first(u32 v) { return __ffs(int(v)); }
+// How many bits are set.
+__device__ __forceinline__ int count_bits(u32 v) { return __popc(v); }
 // The upper half of a product.
 __device__ __forceinline__ u64 multiply_high(u64 a, u64 b) { return __umul64hi(a, b); }
 
