@@ -148,7 +148,8 @@ type Kept struct {
 	Rows      int // most rows of the residual that an SM owns
 	Rotations int // tables of cos and sin; at least 1
 	Pass      ir.Pass
-	Digits    int // bytes of the longest vector in fixed point, or of the most ChainBytes; at least MinDigits
+	Digits    int // bytes of the longest vector in fixed point, if there is room; in a scratch at least Chains
+	Chains    int // the most ChainBytes, for which there is room, or the program is refused
 	Slab      int // bytes of the largest PlainSlab of several tokens, of all matrix stages
 	OddSlab   int // the same of those whose columns tensor cores do not take
 	Chosen    int // most experts that a router chooses for a token
@@ -165,7 +166,7 @@ func (k *Kept) Multiplies(c *Cut, d *ir.Dist, activations ir.DType) {
 		return
 	}
 	if q, quantised := c.Matrix.(format.Quantised); quantised {
-		k.Digits = max(k.Digits, ChainBytes(q, d, c.Columns, c.Chunk, c.Warps, tokens))
+		k.Chains = max(k.Chains, ChainBytes(q, d, c.Columns, c.Chunk, c.Warps, tokens))
 	}
 	slab := PlainSlab(c.Matrix.Geometry(), d, c.Columns, c.Chunk, c.Warps, tokens, activations.Bits()/8)
 	if k.Slab = max(k.Slab, slab); c.Columns%4 != 0 {
@@ -188,10 +189,14 @@ func (k *Kept) MultipliesEach(c *Cut, activations ir.DType) {
 const MinDigits = 16
 
 // ScratchIn returns the scratch of a program in a given size of shared memory, with a ring of slots of a given size:
-// the compact one if the other leaves no room for MinSlots, and either without digits if these would make the ring too
-// short. columns are those of the program's matrix stages.
+// the compact one for several tokens, or if the other leaves no room for MinSlots, and either without digits if these
+// would make the ring too short. columns are those of the program's matrix stages.
 func ScratchIn(shared, slot int, m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	if kept.Pass.NumTokens() > 1 {
+		if s := CompactScratchOf(m, tensorCores, kept, columns...); s.Slots(shared, slot) >= digitSlots {
+			return s
+		}
+		kept.Digits = 0
 		return CompactScratchOf(m, tensorCores, kept, columns...)
 	}
 	if s := ScratchOf(m, tensorCores, kept, columns...); s.Slots(shared, slot) >= digitSlots {
@@ -219,7 +224,8 @@ func ScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch
 
 // CompactScratchOf returns the compact scratch of a program as ScratchIn does, whether or not it is needed.
 func CompactScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch {
-	kept.Rows, kept.Rotations, kept.Digits = roundUp(kept.Rows, 8), max(1, kept.Rotations), max(MinDigits, kept.Digits)
+	kept.Rows, kept.Rotations = roundUp(kept.Rows, 8), max(1, kept.Rotations)
+	kept.Digits = max(MinDigits, kept.Digits, kept.Chains)
 	if !tensorCores {
 		kept.Digits = MinDigits
 	}

@@ -95,7 +95,7 @@ func TestScratchOfChains(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
 		HeadDim: 128}
 	f := format.Find("tile8x128.g128.BF16", "I4").(format.Quantised)
-	const h200, int4 = 232448, 32 * 528
+	const h200, l4, int4 = 232448, 101376, 32 * 528
 	rows := func(n int) *ir.Dist { return &ir.Dist{Kind: ir.Spread, Extent: n, Grain: 8, SMs: 132} }
 	require.Zero(t, ChainBytes(f, rows(4096), 14336, int4, 8, 1), "one token has no slabs")
 	require.Zero(t, ChainBytes(f, rows(6144), 4096, int4, 8, 8), "one slab")
@@ -108,10 +108,16 @@ func TestScratchOfChains(t *testing.T) {
 	kept := Kept{Rows: 32, Pass: ir.Pass{Rows: 8}}
 	without := ScratchIn(h200, int4, &llama, true, kept)
 	require.Equal(t, 8*4*144*2+2*32*128*2, without.Unit)
-	kept.Digits = without.Unit
+	kept.Chains = without.Unit
 	require.Equal(t, without.Bytes(9), bytesOf(ScratchIn(h200, int4, &llama, true, kept)), "instead of a unit")
-	kept.Digits = chains
+	kept.Chains = chains
 	require.Equal(t, without.Bytes(9)+chains-without.Unit, bytesOf(ScratchIn(h200, int4, &llama, true, kept)))
+
+	// Vectors of experts are in shared memory where the ring keeps its length beside them.
+	experts := kept
+	experts.Digits = 2 * chains
+	require.Equal(t, without.Bytes(9)+2*chains-without.Unit, bytesOf(ScratchIn(h200, int4, &llama, true, experts)))
+	require.Equal(t, ScratchIn(l4, int4, &llama, true, kept), ScratchIn(l4, int4, &llama, true, experts))
 
 	llama.Cache = ir.I8
 	integers := ScratchIn(h200, int4, &llama, true, kept)
