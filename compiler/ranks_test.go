@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -91,4 +92,17 @@ func TestPartsOfGPUs(t *testing.T) {
 	knobs.Parts.Set(&o.Config, 2)
 	_, err = RunPasses(o)
 	require.ErrorContains(t, err, "2; each of 4 GPUs has an equal share of the columns: want 4 parts or more")
+}
+
+// A sum that GPUs push is added to the residual, and nothing else is made of it.
+func TestNormsAfterBranchesAreNotShared(t *testing.T) {
+	text, err := os.ReadFile("../testdata/models/zoo/gemma2-tied/config.json")
+	require.NoError(t, err)
+	o := optionsOfShared(t, "llama")
+	o.Ranks = 2
+	require.NoError(t, os.WriteFile(filepath.Join(o.Model, "config.json"),
+		[]byte(strings.Replace(string(text), `"vocab_size": 223`, `"vocab_size": 224`, 1)), 0o666))
+	_, err = RunPasses(o)
+	require.ErrorContains(t, err, "node post_attn_norm: a norm of the sum of what GPUs compute")
+	require.ErrorContains(t, err, "AMK2012")
 }

@@ -63,8 +63,9 @@ func refuseShare(format string, args ...any) *diag.Diagnostic {
 type sharder struct {
 	ranks   int
 	tied    bool
-	inLayer bool           // the body in hand is one of layers
-	shares  map[string]int // into how many shares its nodes have their values cut
+	inLayer bool            // the body in hand is one of layers
+	shares  map[string]int  // into how many shares its nodes have their values cut
+	sums    map[string]bool // its nodes whose values are sums of what all ranks make
 }
 
 // model makes the facts of a model those of one rank.
@@ -98,7 +99,7 @@ func (sh *sharder) ofKVHeads(f *ir.LayerFacts) int { return min(sh.ranks, f.KVHe
 
 // body returns the nodes of a body as a rank has them. facts are those of the whole model; nil: of no layer.
 func (sh *sharder) body(nodes []ir.GraphNode, facts *ir.LayerFacts) ([]ir.GraphNode, error) {
-	sh.shares, sh.inLayer = map[string]int{}, facts != nil
+	sh.shares, sh.sums, sh.inLayer = map[string]int{}, map[string]bool{}, facts != nil
 	for _, n := range slices.Backward(nodes) {
 		sh.read(&n, facts)
 	}
@@ -163,6 +164,8 @@ func (sh *sharder) node(n *ir.GraphNode) error {
 		return nil
 	case n.Op == "add":
 		return nil
+	case isNorm(n) && sh.sums[n.Inputs[0]]:
+		return refuseShare("node %s: a norm of the sum of what GPUs compute; want norms before branches", n.Name)
 	case isNorm(n) && whole:
 		return nil
 	case isNorm(n):
@@ -237,6 +240,7 @@ func (sh *sharder) columns(n *ir.GraphNode) error {
 	}
 	turn := transform.Transform{Kind: transform.Transpose}
 	sh.take(w, 1, turn, transform.Of(transform.Share, cols)[0], turn)
+	sh.sums[n.Name] = true
 	return nil
 }
 
