@@ -114,6 +114,22 @@ func TestRowsOfProducts(t *testing.T) {
 	requireRowsAlike(t, dir, "product_rows.cc")
 }
 
+// What a product with experts finishes of a row is, to the bit, what it finishes of the row alone, where quantised
+// matrices have columns enough for several slabs, which one token has not.
+func TestRowsOfExperts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+	model := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{"model_type": "mixtral",
+		"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 1,
+		"num_key_value_heads": 1, "num_local_experts": 4, "num_experts_per_tok": 2, "vocab_size": 64,
+		"max_position_embeddings": 64, "torch_dtype": "bfloat16"}`), 0o600))
+	o := builder.Options{Model: model, RandomSeed: new(uint64), Passes: []ir.Pass{{Rows: rowsOfPass}}}
+	o.Config.Tiling = map[string]map[string]int{"ring": {"chunk_bytes": 16384}}
+	requireRowsAlike(t, emittedAs(t, "bf16", "", o), "experts_rows.cc")
+}
+
 // requireRowsAlike is requireAlike of the passes of several rows.
 func requireRowsAlike(t *testing.T, dir, program string, defines ...string) {
 	t.Helper()

@@ -40,7 +40,9 @@ struct GemvShape {
       (kMatrixChunks - 1) * kChunkSubs + ceil_div(kLastChunkQuads, S::kWarps);
   static constexpr int kSubs = kSums<S> * kMatrixSubs;
   static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
-  static constexpr int kSlabs = ceil_div(kMatrixChunks, kSlabChunks<S>);
+  // Of quantised matrices one token has no slabs, and neither have tokens one after another.
+  static constexpr int kSlabs =
+      kTokenByToken<S> && W::kQuantised ? 1 : ceil_div(kMatrixChunks, kSlabChunks<S>);
   static constexpr int kSlabSubs = kSlabs > 1 ? kSlabChunks<S> * kChunkSubs : kMatrixSubs;
   // Quads whose products a warp begins before it adds any, and those that it holds in registers. A
   // batch is of whole matrices, of a chunk each, if these have so few quads, and else of one matrix
