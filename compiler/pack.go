@@ -33,6 +33,10 @@ func packedSpec(b *ir.Buffer, name string) checkpoint.Spec {
 	return checkpoint.Spec{Name: name, DType: checkpoint.DType(dtype), Shape: shape}
 }
 
+// packedFormat is what packed weights say of their bytes. Where the bytes of any format of matrices change, the number
+// does, and that of weightsKey.
+const packedFormat = "amkc packed 4"
+
 // Pack calibrates the weights of a lowered program, if it has a calibration text, and writes them packed: one
 // safetensors file whose data section is ir.WeightArena. It returns the file's size and digest.
 func Pack(ctx context.Context, l *Scheduled, path string, report progress.Func) (bytes int64, digest string,
@@ -51,7 +55,7 @@ func Pack(ctx context.Context, l *Scheduled, path string, report progress.Func) 
 	if err := l.Calibrate(ctx, report); err != nil {
 		return 0, "", err
 	}
-	w, err := checkpoint.NewWriter(path, specs, map[string]string{"format": "amkc packed 3"})
+	w, err := checkpoint.NewWriter(path, specs, map[string]string{"format": packedFormat})
 	if err != nil {
 		return 0, "", err
 	}
@@ -114,7 +118,7 @@ func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (weightDigest
 	}
 	h := sha256.New()
 	places, size := ir.WeightArena(l.Program)
-	fmt.Fprintf(h, "amkc packed 5\n%d\n", size)
+	fmt.Fprintf(h, "amkc packed 6\n%d\n", size)
 	for _, pl := range places {
 		b := &l.Program.Buffers[pl.Buffer]
 		fmt.Fprintf(h, "%s %d %v %v %v %v\n", pl.Name, pl.Offset, b.DType, b.Shape, b.Layout, b.Pieces)

@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"errors"
 	"path/filepath"
 
 	"amkc/importers/checkpoint"
@@ -39,6 +40,11 @@ func OpenBuild(dir string) (*PackedBuild, error) {
 	}
 	if b.file, err = checkpoint.OpenFile(filepath.Join(dir, host.WeightsFile)); err != nil {
 		return nil, err
+	}
+	if has := b.file.Metadata()["format"]; has != packedFormat {
+		return nil, errors.Join(diag.Errorf(codeFileChanged, filepath.Join(dir, host.WeightsFile),
+			"has weights as %q; want %q, as this amkc packs them: compile the model again", has, packedFormat),
+			b.file.Close())
 	}
 	for _, t := range b.file.Tensors() {
 		b.tensors[t.Name] = t

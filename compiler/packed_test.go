@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/runtime/host"
 )
 
 // What was packed comes back, for every layout, dtype and size that needs padding.
@@ -41,6 +42,23 @@ func TestOpenBuild(t *testing.T) {
 	}
 	_, err := OpenBuild(t.TempDir())
 	require.ErrorContains(t, err, "AMK4901")
+}
+
+// Weights that another amkc has packed may have other bytes of the same format: nothing is computed with them.
+func TestOpenBuildRefusesWeightsOfAnotherAmkc(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "build")
+	o := Options{Model: "../testdata/models/zoo/llama-gqa", Name: "m", Target: ir.FindTarget("h200")}
+	_, err := Compile(t.Context(), BuildOptions{Options: o, OutDir: dir, NoBuild: true})
+	require.NoError(t, err)
+	path := filepath.Join(dir, host.WeightsFile)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	other := strings.Replace(string(text), packedFormat, "amkc packed 3", 1)
+	require.NotEqual(t, string(text), other)
+	require.NoError(t, os.WriteFile(path, []byte(other), 0o644))
+	_, err = OpenBuild(dir)
+	require.ErrorContains(t, err, `has weights as "amkc packed 3"; want "amkc packed 4"`)
+	require.ErrorContains(t, err, "AMK4902")
 }
 
 // A program that was changed after it was emitted is not run: a larger cache would be memory that the model does not

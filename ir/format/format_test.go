@@ -1,6 +1,8 @@
 package format
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -96,6 +98,22 @@ func TestTileOrder(t *testing.T) {
 	require.Equal(t, 16, at(1, 0))
 	require.Equal(t, 512, at(0, 32))
 	require.Equal(t, 1024, at(8, 0))
+}
+
+// Where elements lie in all formats. Builds keep weights that an earlier amkc has packed if their key is the same: who
+// changes this digest also changes the numbers of packedFormat and weightsKey in compiler/pack.go.
+func TestPlaces(t *testing.T) {
+	h := sha256.New()
+	for _, f := range all {
+		fmt.Fprintln(h, f.Layout(), f.DType(), f.Geometry())
+		for row := range 16 {
+			for col := range 256 {
+				fmt.Fprintln(h, f.At(row, col, 256))
+			}
+		}
+	}
+	require.Equal(t, "58755b246b049fad340bdf357660d1fabc162356c686d950c9273ca06372bb8e",
+		hex.EncodeToString(h.Sum(nil)))
 }
 
 func TestFind(t *testing.T) {
