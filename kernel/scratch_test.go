@@ -113,7 +113,7 @@ func TestScratchOfChains(t *testing.T) {
 	kept.Chains = chains
 	require.Equal(t, without.Bytes(9)+chains-without.Unit, bytesOf(ScratchIn(h200, int4, &llama, true, kept)))
 
-	// Vectors of experts are in shared memory where the ring keeps its length beside them.
+	// Vectors of experts are in shared memory where the ring keeps its length with them.
 	experts := kept
 	experts.Digits = 2 * chains
 	require.Equal(t, without.Bytes(9)+2*chains-without.Unit, bytesOf(ScratchIn(h200, int4, &llama, true, experts)))
