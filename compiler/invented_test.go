@@ -70,6 +70,8 @@ func TestInventedWeights(t *testing.T) {
 		v, err = Verify(dir, nil)
 		require.NoError(t, err)
 		require.ErrorContains(t, v.Findings.Err(), "its facts differ")
+		_, err = OpenBuild(dir)
+		require.ErrorContains(t, err, "has other random matrices than this amkc makes")
 	}
 }
 

@@ -3,6 +3,7 @@ package compiler
 import (
 	"errors"
 	"path/filepath"
+	"reflect"
 
 	"amkc/importers/checkpoint"
 	"amkc/ir"
@@ -51,6 +52,11 @@ func OpenBuild(dir string) (*PackedBuild, error) {
 	}
 	if m.Facts.Invented != nil {
 		b.invented = inventedOf(b.Program, m.Facts.Invented.Seed)
+		if !reflect.DeepEqual(b.invented, m.Facts.Invented) {
+			return nil, errors.Join(diag.Errorf(codeFileChanged, filepath.Join(dir, host.ManifestFile),
+				"has other random matrices than this amkc makes for %s; compile the model again", ProgramFile),
+				b.file.Close())
+		}
 		places, _ := ir.WeightArena(b.Program)
 		for _, pl := range places {
 			b.places[pl.Name] = int64(pl.Offset)
