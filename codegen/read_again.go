@@ -14,9 +14,9 @@ const flushRows = 8 * kernel.FlushTiles // that an SM finishes at once
 // checkReadAgain: in a pass of several tokens, a product whose columns are several slabs reads its vector once for each
 // flush, and so again after rows have been published. The proof has it read before that (rule 1 of
 // docs/memory-model.md). What reads rows of all SMs acts when all are published; a unit of attention reads those of
-// its head alone, and might write over the vector while another SM is still to read it. So nothing that attention makes
-// may be on a page of that vector. Where tokens go by one after another, no unit of attention comes before the stage
-// that has read all that all SMs publish.
+// its head alone, and one of a convolution those of its channels, and might write over the vector while another SM is
+// still to read it. So nothing that units make may be on a page of that vector. Where tokens go by one after another,
+// no unit comes before the stage that has read all that all SMs publish.
 func (b *builder) checkReadAgain(s *ir.Stage, k *kernel.Stage, at site, f format.Format) error {
 	columns := k.Columns
 	several := columns > kernel.PlainSlabColumns
@@ -39,20 +39,32 @@ func (b *builder) checkReadAgain(s *ir.Stage, k *kernel.Stage, at site, f format
 	var err error
 	for i := range b.p.Variants {
 		b.p.Variants[i].Each(func(other *ir.Stage, l *ir.Loop) {
-			for _, code := range []ir.Opcode{ir.ATTENTION, ir.AttentionCombine} {
-				out := b.buffer(buf(op(other, code).Out, 0), site{loop: l})
+			for _, o := range resultsOfUnits(other) {
+				out := b.buffer(o.Buf, site{loop: l})
 				if err != nil || out == nil {
 					continue
 				}
 				k := slices.IndexFunc(out.Pages, func(page string) bool { return slices.Contains(in.Pages, page) })
 				if k >= 0 {
 					err = diag.Errorf(codeStage, "stage "+s.Name, "reads %s once for each %d of its up to %d rows on "+
-						"an SM, and %s is on the same page %s, which units of attention may write before; want "+
-						"page_allocation of none, or passes of one token", in.Name, flushRows, most, out.Name,
+						"an SM, and %s is on the same page %s, which units of attention or a convolution may write "+
+						"before; want page_allocation of none, or passes of one token", in.Name, flushRows, most, out.Name,
 						out.Pages[k])
 				}
 			}
 		})
 	}
 	return err
+}
+
+// resultsOfUnits are the results of a stage whose units read rows of some SMs alone.
+func resultsOfUnits(s *ir.Stage) (out []ir.Operand) {
+	if slices.ContainsFunc(s.Ops, func(o ir.Op) bool {
+		return o.Code == ir.ATTENTION || o.Code == ir.AttentionCombine || o.Code == ir.ShortConv
+	}) {
+		for k := range s.Ops {
+			out = append(out, s.Ops[k].Out...)
+		}
+	}
+	return out
 }

@@ -43,7 +43,7 @@ func runPageColor(s *State) error {
 	if err != nil {
 		return err
 	}
-	apart := resultsOfAttention(p)
+	apart := resultsOfUnits(p)
 	var slots []slot
 	for _, f := range exchangeFamilies(p) {
 		slots = append(slots, foldFamily(f, knobs.PageAllocation.Of(&p.Config), conflicts)...)
@@ -82,10 +82,10 @@ func runPageColor(s *State) error {
 	return nil
 }
 
-// resultsOfAttention names the exchanges that attention writes in a pass of several tokens. They share no page with
-// others: a product of many columns reads its vector again for each flush of such a pass, after a unit of attention may
-// have written (codegen, checkReadAgain).
-func resultsOfAttention(p *ir.Program) map[string]bool {
+// resultsOfUnits names the exchanges that units of attention or a convolution write in a pass of several tokens. They
+// share no page with others: a product of many columns reads its vector again for each flush of such a pass, after a
+// unit may have written (codegen, checkReadAgain).
+func resultsOfUnits(p *ir.Program) map[string]bool {
 	out := map[string]bool{}
 	if p.Pass.NumTokens() == 1 {
 		return out
@@ -93,10 +93,10 @@ func resultsOfAttention(p *ir.Program) map[string]bool {
 	buffers := rewrite.NewBuffers(p)
 	for i := range p.Variants {
 		rewrite.EachStage(&p.Variants[i], func(s *ir.Stage, loop *ir.Loop) {
+			if !attends(s) && !has(s, ir.ShortConv) {
+				return
+			}
 			for k := range s.Ops {
-				if code := s.Ops[k].Code; code != ir.ATTENTION && code != ir.AttentionCombine {
-					continue
-				}
 				for _, o := range s.Ops[k].Out {
 					if b := buffers.Find(o.Buf, ir.FirstIndex(s, loop)); b != nil {
 						out[b.Name] = true
