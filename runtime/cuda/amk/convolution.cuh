@@ -65,7 +65,7 @@ __device__ __forceinline__ void convolve(C& c, const Page in, const u8* weights,
     poll_all(c, words);
     lap(c, Did::kExchangeWait);
     if (!valid) continue;
-    const bool kept = kSequences == 1 || is_present(c.launch, sequence);
+    const bool kept = C::kWaits && (kSequences == 1 || is_present(c.launch, sequence));
 #pragma unroll
     for (int r = 0; r < kSequenceRows; ++r) {
       const float x = words.value(3 * r + 2) * words.value(3 * r);
