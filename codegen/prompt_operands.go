@@ -52,7 +52,8 @@ func (b *builder) promptOperands(tokens int) (out []promptOperand) {
 		if w == nil || !slices.Equal(b.declared(w.of.Out, writer), vectors) {
 			continue
 		}
-		if page, err := b.page(p.of.In, reader.at); err == nil {
+		turns := slices.ContainsFunc(vectors, func(k int) bool { return len(b.p.Buffers[k].Pages) > 1 })
+		if page, err := b.page(p.of.In, reader.at); err == nil && !turns { // which is a constant then
 			out = append(out, promptOperand{writer.Struct, reader.Struct, page, p.of})
 		}
 	}
