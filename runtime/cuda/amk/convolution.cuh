@@ -32,9 +32,9 @@ struct Inputs {
 
 // B·x convolved by taps, of which a channel's follow one another, plus a bias; times C. B, C and x
 // of a token follow one another too. Products are added from the first tap on.
-template <class S, bool kBias = false, class C>
-__device__ __forceinline__ void convolve(C& c, const Page in, const u8* weights, const Page out,
-                                         const u8* bias, size_t at) {
+template <class S, bool kBias, class C>
+__device__ __forceinline__ void convolve_units(C& c, const Page in, const u8* weights,
+                                               const Page out, const u8* bias, size_t at) {
   constexpr int kChannels = Inputs<S>::kChannels, kBefore = S::kTaps - 1;
   static_assert(3 * kSequenceRows <= 32, "the words of a channel are one poll");
   const Tiles mine = units_of<S>(c.sm, c.layer);
@@ -84,8 +84,13 @@ __device__ __forceinline__ void convolve(C& c, const Page in, const u8* weights,
 }
 template <class S, class C>
 __device__ __forceinline__ void convolve(C& c, const Page in, const u8* weights, const Page out,
+                                         const u8* bias, size_t at) {
+  convolve_units<S, true>(c, in, weights, out, bias, at);
+}
+template <class S, class C>
+__device__ __forceinline__ void convolve(C& c, const Page in, const u8* weights, const Page out,
                                          size_t at) {
-  convolve<S>(c, in, weights, out, nullptr, at);
+  convolve_units<S, false>(c, in, weights, out, nullptr, at);
 }
 
 }  // namespace amk
