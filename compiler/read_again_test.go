@@ -18,7 +18,8 @@ import (
 func TestVectorsThatAreReadAgain(t *testing.T) {
 	for made, of := range map[string]string{
 		"attn":       `"model_type": "llama"`,
-		"short_conv": `"model_type": "lfm2", "layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": false`,
+		"short_conv": `"model_type": "lfm2", "layer_types": ["conv", "full_attention"],
+			"block_auto_adjust_ff_dim": false`,
 	} {
 		model := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{`+of+`,
