@@ -47,9 +47,9 @@ func (b *builder) checkReadAgain(s *ir.Stage, k *kernel.Stage, at site, f format
 				k := slices.IndexFunc(out.Pages, func(page string) bool { return slices.Contains(in.Pages, page) })
 				if k >= 0 {
 					err = diag.Errorf(codeStage, "stage "+s.Name, "reads %s once for each %d of its up to %d rows on "+
-						"an SM, and %s is on the same page %s, which units of attention or a convolution may write "+
-						"before; want page_allocation of none, or passes of one token", in.Name, flushRows, most, out.Name,
-						out.Pages[k])
+						"an SM, and %s is on the same page %s, which units of attention or a convolution may "+
+						"write before; want page_allocation of none, or passes of one token", in.Name, flushRows, most,
+						out.Name, out.Pages[k])
 				}
 			}
 		})

@@ -17,7 +17,7 @@ import (
 // convolution are, and 8,192 columns are two slabs.
 func TestVectorsThatAreReadAgain(t *testing.T) {
 	for made, of := range map[string]string{
-		"attn":       `"model_type": "llama"`,
+		"attn": `"model_type": "llama"`,
 		"short_conv": `"model_type": "lfm2", "layer_types": ["conv", "full_attention"],
 			"block_auto_adjust_ff_dim": false`,
 	} {
