@@ -134,7 +134,7 @@ func TestWrongKernelsAreFound(t *testing.T) {
 			passes: []shape.Pass{{Rows: 1, Sequences: 2}}},
 		{job: "sequences2rows2", settings: "mixed_picks=1", kind: "difference", text: "after",
 			passes: []shape.Pass{{Rows: 1, Sequences: 2}, {Rows: 2, Sequences: 2}}},
-		{job: "prompt-20", prompt: " prompt_lost=4", kind: "difference", text: "logits at position 20"},
+		{job: "prompt-20", prompt: " prompt_lost=4", kind: "difference", text: "token at position 20"},
 		{job: "ends", settings: "nan_at=0", kind: "bound", text: "against the plain kernels: position 0"},
 		{job: "ends", settings: "nan_at=127", kind: "bound", text: "against the plain kernels: position 127"},
 		{job: "steps", settings: "stall_at=2", kind: "stall", text: "waited in vain for an element"},

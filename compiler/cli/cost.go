@@ -342,8 +342,13 @@ func promptText(model string, p promptPrediction) string {
 	fmt.Fprintf(&b, ": %s\n", p.Label)
 	fmt.Fprintf(&b, "%s: %.1f ms to the first token, %.0f tokens per second\n", p.Label, p.FirstToken,
 		1e3*float64(p.Tokens-p.Cached)/p.FirstToken)
-	fmt.Fprintf(&b, "%s over the prompt: products %.1f ms, attention %.1f ms, head %.1f ms; %s of one token: %.1f ms\n",
-		counted(p.Passes, "pass", "es"), p.Products, p.Attention, p.Head, counted(p.Steps, "step", "s"), p.Stepping)
+	if p.Passes > 0 {
+		fmt.Fprintf(&b, "%s over the prompt: products %.1f ms, attention %.1f ms, head %.1f ms\n",
+			counted(p.Passes, "pass", "es"), p.Products, p.Attention, p.Head)
+	}
+	if p.Steps > 0 {
+		fmt.Fprintf(&b, "%s of one token: %.1f ms\n", counted(p.Steps, "step", "s"), p.Stepping)
+	}
 	if a := p.Alongside; a != nil {
 		fmt.Fprintf(&b, "alongside other answers (serve --pause %.0f): %s of up to %d tokens, between which they wait "+
 			"up to %.1f ms; %.1f ms to the first token\n", a.Pause, counted(a.Parts, "part", "s"), a.Most, a.Longest,

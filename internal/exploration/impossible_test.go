@@ -6,7 +6,6 @@ const (
 	noTensorCores = "the kernel for prompts multiplies 16-bit elements on tensor cores, by mma.m16n8k16"
 	noBarrier     = "there is no kernel for prompts with barriers between layers, which others are measured against"
 	noExperts     = "no model of testdata/models/zoo that the kernel runs has both"
-	experts       = "the kernel for prompts has no experts"
 	oneVariant    = "each sequence of a pass may be at any position, so that a build has one variant (AMK5103)"
 )
 
@@ -42,7 +41,6 @@ var impossible = map[pair]string{
 	{"branches", "parallel", "experts", "some"}:               noExperts,
 	{"caps", "some", "experts", "some"}:                       noExperts,
 	{"experts", "some", "gates", "none"}:                      noExperts,
-	{"experts", "some", "prompt", "yes"}:                      experts,
 
 	{"arch", "sm_75", "prompt", "yes"}:  noTensorCores,
 	{"dtype", "fp32", "prompt", "yes"}:  noTensorCores,
