@@ -92,7 +92,7 @@ func Jobs(facts *host.Facts) []Job {
 // tokensOf bounds how many tokens of a text a job decodes by the positions of the build.
 func (a *attempt) tokensOf(n int) int { return min(n, a.facts.Model.MaxSeq) }
 
-// one decodes ids one token a launch, and notes the logits as those of a text, and what they choose.
+// one decodes ids, one token per launch, and records the logits and the tokens that are chosen after them.
 func (a *attempt) one(s *host.Session, ids []int, text string) (next int, err error) {
 	for i := range ids {
 		if next, err = s.Feed(a.ctx, ids[i:i+1], a.sharedLogits(text)); err != nil {

@@ -14,7 +14,7 @@ import (
 type copies struct {
 	count  int
 	flat   *ir.Flat
-	buf    *ir.Buffer // that is there, like any other
+	buf    *ir.Buffer // whose copies they are
 	polled copySet    // by some task
 }
 

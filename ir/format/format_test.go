@@ -100,8 +100,9 @@ func TestTileOrder(t *testing.T) {
 	require.Equal(t, 1024, at(8, 0))
 }
 
-// Where elements lie in all formats. Builds keep weights that an earlier amkc has packed if their key is the same: who
-// changes this digest also changes the numbers of packedFormat and weightsKey in compiler/pack.go.
+// TestPlaces pins where each format stores its elements. A build reuses weights that an earlier amkc packed if their
+// keys are equal, so a change of this digest must come with new numbers of packedFormat and weightsKey in
+// compiler/pack.go.
 func TestPlaces(t *testing.T) {
 	h := sha256.New()
 	for _, f := range all {

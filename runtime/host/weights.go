@@ -129,7 +129,8 @@ type Pattern struct {
 	Set  []byte `json:"set"`  // bits that are 1
 }
 
-// An InventedMatrix is a stretch of the packed weights: a matrix, and what lies between it and the next one.
+// An InventedMatrix is a range of the packed weights that holds a matrix, and the padding up to the next one. At is its
+// first byte.
 type InventedMatrix struct {
 	At      int64 `json:"at"`
 	Bytes   int64 `json:"bytes"`

@@ -47,7 +47,7 @@ __device__ __forceinline__ void convolve_units(C& c, const Page in, const u8* we
     const int first = sequence * kSequenceRows;  // of its tokens
     const int position = valid ? c.position_of(first) : 0;
     const Inputs<S> rows(c, at, valid ? unit : 0);
-    // What no task of this step makes is on its way while the vector is awaited.
+    // Loads of what this step does not change overlap the wait for the vector.
     float taps[S::kTaps], convolved[kBefore + kSequenceRows], shift = 0;
 #pragma unroll
     for (int t = 0; t < S::kTaps; ++t)

@@ -79,7 +79,7 @@ __device__ __forceinline__ Pair by_gate(Prompt& c, const RowPair& r, Pair v) {
 // ---- routers ------------------------------------------------------------------------------------
 
 // Lists the tokens by expert. A warp has an expert at a time: it counts the tokens of those before
-// it, and its own, and then stores them. Tokens that nobody wants are not among them.
+// it, and its own, and then stores those. Tokens whose results are not wanted are not listed.
 template <class S>
 __device__ __forceinline__ void list_tokens(Prompt& c) {
   const auto& experts = c.choices().experts;

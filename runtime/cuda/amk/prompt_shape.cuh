@@ -209,8 +209,8 @@ __device__ __forceinline__ int first_wanted(const Launch& launch) {
 
 // ---- matrices of experts ------------------------------------------------------------------------
 
-// Products of a token with a stage's matrices: one, or one for each expert that is chosen for it.
-// Of each it has the rows of a matrix, of which there may be as many as there are experts.
+// Products of a token with matrices of a stage: one, or one per expert that is chosen for it. Each
+// is by kMatrixRows rows: those of the stage's matrix, or of one of its kMatrices experts.
 template <class S>
 constexpr int kRanks = kSelected<S> * kSummed<S>;
 template <class S>
