@@ -61,7 +61,8 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "first_answer": first_answer.first_answer, "serving": serving.serving, "load": serving.load,
             "clients": serving.clients, "library": library.library, "soak": endurance.soak}
 # On another GPU than the reference, rows are planned that tell whether the kernel is right there and how fast it is: of
-# the fixtures those that have every stage body between them, and of these sections none.
+# the fixtures those that have every stage body between them, and of these sections and of builds whose matrices are in
+# no file, many of which fit no smaller GPU, none.
 REFERENCE = "h200"
 ON_REFERENCE = ("looping", "shapes", "prompts", "ablations", "soak")
 
@@ -222,7 +223,7 @@ def do(args):
 def planned(name):
     """The ids of the rows that are planned for the file of a GPU, by its name."""
     return [t.id for t in tasks([], []) if name == REFERENCE or t.section not in ON_REFERENCE and (
-        t.section != "fixtures" or t.case.name in accuracy.BODIES)]
+        t.section != "fixtures" or t.case.name in accuracy.BODIES) and not t.case.left_out]
 
 
 def render(out):

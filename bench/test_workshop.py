@@ -158,6 +158,9 @@ class Workshops(Fake):
     def test_flags_of_random_weights(self):
         self.assertEqual(Case("a/b", "fp16", 1, 2048).flags(),
                          ["--dtype", "fp16", "--max-seq", "2048", "--random-weights", "1"])
+        case = Case("a/b", "bf16", 1, left_out=True)
+        self.assertEqual((case.key, case.flags()),
+                         ("b-bf16-seed1-left-out", ["--dtype", "bf16", "--random-weights", "1", "--leave-out"]))
 
     def test_blocks_of_gguf_files_are_said_by_a_config(self):
         case = Case("testdata/configs/llama-3.1-8b", "bf16", 1, 2048, weights="Q4_K_M")

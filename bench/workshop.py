@@ -71,6 +71,7 @@ class Case:
     rows: int = 1  # of passes that it is compiled for besides
     sequences: int = 1  # likewise
     sequence_rows: int = 1  # of each of these in a pass, likewise
+    left_out: bool = False  # random matrices are in no file: whatever loads the build makes other ones
     spoken: bool = False  # with the tokenizer and the chat template of spoken.py, where the model has none
 
     @property
@@ -84,7 +85,8 @@ class Case:
                 "".join(f"-{item.replace(':', '-').replace('*', '')}" for item in self.weights.split(",") if item) +
                 (f"-cache-{self.cache}" if self.cache else "") + (f"-rows{self.rows}" if self.rows > 1 else "") +
                 (f"-sequences{self.sequences}" if self.sequences > 1 else "") +
-                (f"x{self.sequence_rows}" if self.sequence_rows > 1 else "") + ("-spoken" if self.spoken else "") +
+                (f"x{self.sequence_rows}" if self.sequence_rows > 1 else "") +
+                ("-left-out" if self.left_out else "") + ("-spoken" if self.spoken else "") +
                 "".join(f"-{group + '.' if group else ''}{name}={value}" for group, name, value in self.knobs))
 
     def config(self):
@@ -99,7 +101,7 @@ class Case:
         if self.max_seq:
             flags += ["--max-seq", str(self.max_seq)]
         if self.seed is not None:
-            flags += ["--random-weights", str(self.seed)]
+            flags += ["--random-weights", str(self.seed)] + ["--leave-out"] * self.left_out
         if self.cache:
             flags += ["--cache", self.cache]
         if self.rows > 1:

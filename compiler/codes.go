@@ -48,6 +48,10 @@ With --gpus N the model is shared by N GPUs, the program of each is made, and th
 prints it, and logits, run and chat with --device ref decode with it. The kernel has no form yet for what GPUs push to
 each other, and the launcher starts one kernel, so no build is made. Compile for one GPU, with
 {"tiling":{"gemv":{"parts":N}}} for the same logits.`)
+	codeLeaveOut = diag.New("AMK5127", "no matrix can be left out of the weights", `
+With --leave-out a host that loads the build makes the random matrices, from a pattern of their format. The K-quants of
+GGUF files have none, and all matrices of this model are stored so: weights.safetensors would have them all. Leave the
+flag out.`)
 	codeSpace = diag.New("AMK5105", "there is not enough space on the disk", `
 The packed weights need about as many bytes as the model has in its dtype, and the file system that the build is
 written to has less to give. Nothing was packed, and an earlier build stays as it was. Name a directory on another

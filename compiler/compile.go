@@ -70,6 +70,9 @@ func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
 		return nil, err
 	}
 	defer l.Close()
+	if err := l.checkLeftOut(); err != nil {
+		return nil, err
+	}
 	l.Warnings.Add(checkText(&o.Options, l.Graph.Model.Vocab)...)
 	return build(ctx, l, o, func() (*builddir.Dir, error) { return builddir.Begin(ctx, o.OutDir, nil) })
 }

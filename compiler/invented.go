@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 	"amkc/ir/format"
 	"amkc/runtime/host"
 )
@@ -14,6 +15,15 @@ func (l *Scheduled) invented() *host.Invented {
 		return nil
 	}
 	return inventedOf(l.Program, *l.options.RandomSeed)
+}
+
+// checkLeftOut refuses a build that would leave nothing out.
+func (l *Scheduled) checkLeftOut() error {
+	if made := l.invented(); made == nil || len(made.Matrices) > 0 {
+		return nil
+	}
+	d := diag.Errorf(codeLeaveOut, l.options.Model, "no matrix can be left out: all are K-quants of GGUF files")
+	return d.Suggest("leave --leave-out out")
 }
 
 // inventedOf are all matrices of a program whose formats have a pattern. What has one dimension is packed: weights of

@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,4 +90,32 @@ func TestInventedWeightsHaveTheirKey(t *testing.T) {
 		require.NoError(t, l.Close())
 	}
 	require.Len(t, keys, 2)
+}
+
+// K-quants are not made from a seed. A model of them alone has nothing to leave out.
+func TestNothingToLeaveOut(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "configs", "llama-2048h-4l", host.ConfigFile))
+	require.NoError(t, err)
+	var config map[string]any
+	require.NoError(t, json.Unmarshal(text, &config))
+	types := map[string]string{"model.embed_tokens": "Q4_K", "lm_head": "Q4_K"}
+	for _, module := range []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+		"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"} {
+		types["model.layers.0."+module] = "Q4_K"
+	}
+	config["num_hidden_layers"], config["vocab_size"], config["intermediate_size"] = 1, 512, 512
+	config["quantization_config"] = map[string]any{"quant_method": "gguf", "types": types}
+	seed, dir := uint64(5), t.TempDir()
+	o := Options{Model: dir, Name: "m", Target: ir.FindTarget("h200"), RandomSeed: &seed, LeaveOut: true}
+	compile := func() error {
+		text, err := json.Marshal(config)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, host.ConfigFile), text, 0o600))
+		_, err = Compile(t.Context(), BuildOptions{Options: o, OutDir: filepath.Join(t.TempDir(), "build"),
+			NoBuild: true, NoLauncher: true})
+		return err
+	}
+	require.ErrorContains(t, compile(), "no matrix can be left out: all are K-quants of GGUF files")
+	delete(types, "lm_head") // which is left out then
+	require.NoError(t, compile())
 }

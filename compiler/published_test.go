@@ -280,3 +280,33 @@ func publishedTable(models []published, columns [][]string) string {
 	b.WriteString("\n")
 	return b.String()
 }
+
+// Mixtures of experts have the parameters of the published models, of which all matrices can be left out of random
+// weights. Of gpt-oss the experts are MXFP4.
+func TestPublishedExperts(t *testing.T) {
+	for name, want := range map[string]int{"gpt-oss-20b": 20_914_757_184, "gpt-oss-120b": 116_829_156_672,
+		"mixtral-8x7b": 46_702_792_704, "qwen3-30b-a3b": 30_532_122_624} {
+		seed := uint64(1)
+		l, err := RunPasses(Options{Model: filepath.Join(root, "configs", name), Name: "m",
+			Target: ir.FindTarget("h200"), RandomSeed: &seed, LeaveOut: true})
+		require.NoError(t, err, name)
+		parameters, read := 0, map[string]bool{} // a norm before a router and experts is there for each
+		places, _ := ir.WeightArena(l.Program)
+		invented := l.invented()
+		for _, pl := range places {
+			b := &l.Program.Buffers[pl.Buffer]
+			if b.Kind != ir.Weight {
+				continue
+			}
+			require.Equal(t, len(b.Shape) > 1, invented.Find(int64(pl.Offset)) != nil, "%s %s", name, pl.Name)
+			if len(b.Shape) == 3 { // of experts
+				require.Equal(t, strings.HasPrefix(name, "gpt-oss"), b.DType == ir.F4E2M1, "%s %s", name, pl.Name)
+			}
+			if of := fmt.Sprint(b.Pieces, pl.Index); !read[of] {
+				read[of], parameters = true, parameters+b.Numel()
+			}
+		}
+		require.Equal(t, want, parameters, name)
+		require.NoError(t, l.Close())
+	}
+}
