@@ -133,10 +133,10 @@ func PromptBytes(workspace, tokens int) int { return workspace + 4*tokens }
 func (k *promptKernel) bytes() int { return PromptBytes(k.workspace, k.tokens) }
 
 // PromptPart is the number of prompt tokens to pass to [Session.Feed] at once, for a caller that has work to do in
-// between: a pass over a prompt and the step after it, or a launch of steps.
+// between: those of a pass over a prompt, which chooses the token after them, or of a launch of steps.
 func (f *Facts) PromptPart() int {
 	if f.Prompt > 0 {
-		return f.Prompt + 1
+		return f.Prompt
 	}
 	return maxSteps
 }

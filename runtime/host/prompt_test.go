@@ -250,8 +250,8 @@ func TestPartsOfPrompts(t *testing.T) {
 	s, err := openPrompts(t, "", "", 64)
 	require.NoError(t, err)
 	facts := s.Facts()
-	require.Equal(t, 65, facts.PromptPart())
-	require.Equal(t, 64, s.PromptTokens(facts.PromptPart(), host.Outputs{}), "nothing is left over for a second pass")
+	require.Equal(t, 64, facts.PromptPart())
+	require.Equal(t, 64, s.PromptTokens(facts.PromptPart(), host.Outputs{}), "all of a part is read by one pass")
 	require.Equal(t, 32, (&host.Facts{}).PromptPart())
 }
 
@@ -276,8 +276,8 @@ func TestProgressOfInputs(t *testing.T) {
 		want      []int64
 	}{
 		"passes over a prompt":    {16, 40, false, []int64{0, 16, 32, 40}},
-		"a part":                  {16, 17, false, nil},
-		"more than a part":        {16, 18, false, []int64{0, 16, 18}},
+		"a part":                  {16, 16, false, nil},
+		"more than a part":        {16, 17, false, []int64{0, 16, 17}},
 		"with logits":             {64, 60, true, []int64{0, 32, 59, 60}},
 		"a part with logits":      {64, 33, true, nil},
 		"steps":                   {0, 100, false, []int64{0, 32, 64, 96, 100}},
