@@ -39,14 +39,16 @@ type promptProduct struct {
 // promptTokens is how many tokens the program's kernel for prompts takes at most; 0: there is none. It multiplies
 // 16-bit elements on tensor cores, and keeps two stages of operands at least in shared memory. Schedules with barriers
 // between layers, which others are measured against, have none, nor have those whose owners of the residual add norms
-// of branches, as passes make them for several tokens alone, and those that add up parts of columns.
+// of branches, as passes make them for several tokens alone, those that add up parts of columns, and those of loops
+// whose index is not the layer.
 func (b *builder) promptTokens() int {
 	tokens, m := knobs.PromptTokens.Of(&b.p.Config), &b.p.Model
 	switch {
 	case b.pass.NumTokens() > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.barriers > 0,
 		slices.ContainsFunc(b.d.Bodies, func(of *kernel.Body) bool { return of.NoPrompt }),
 		m.Cache != m.Weights && m.Cache != ir.I8,
-		len(matricesOf(&b.p.Variants[0])) > promptMatrices(m), !b.sameMatrices(), b.attendsInPlace():
+		len(matricesOf(&b.p.Variants[0])) > promptMatrices(m), !b.sameMatrices(), b.attendsInPlace(),
+		b.countsOtherwise():
 		return 0
 	}
 	shared := knobs.BlockBytes(&b.p.Config, b.p.Target) / 256 * 256 // kPromptSharedBytes
@@ -184,6 +186,22 @@ func (b *builder) attendsInPlace() (found bool) {
 			found = found || in != nil && out != nil && slices.ContainsFunc(out.Pages, func(page string) bool {
 				return slices.Contains(in.Pages, page)
 			})
+		})
+	}
+	return found
+}
+
+// countsOtherwise reports whether a loop attends for another layer than the last where its index is that of the last
+// one. By the index a pass knows that what it computes of most tokens from there on is read by nobody (first_wanted).
+func (b *builder) countsOtherwise() (found bool) {
+	last := b.p.Model.Layers - 1
+	for i := range b.p.Variants {
+		b.p.Variants[i].Each(func(s *ir.Stage, l *ir.Loop) {
+			at := site{loop: l}
+			if l != nil && len(op(s, ir.ATTENTION).Out) > 0 && slices.Contains(at.indicesOf(s), last) {
+				layer, _ := s.Layer.At(last)
+				found = found || layer != last
+			}
 		})
 	}
 	return found

@@ -286,6 +286,28 @@ func TestNoPromptsInPlace(t *testing.T) {
 	require.Zero(t, facts.Prompt)
 }
 
+// Nor has one whose loop counts from 1, for layers from 0: a pass would take the last layer but one for the last.
+func TestNoPromptsByOtherIndices(t *testing.T) {
+	p := goldenPrograms(t)["pycoder-5m_h200_bf16"]
+	names := strings.NewReplacer("{i}", "{i-1}", "{i+1}", "{i}")
+	for v := range p.Variants {
+		l := loopOf(p, v)
+		l.First++
+		for k, s := range l.Body {
+			s = stageOfBody(s, names.Replace)
+			s.Layer.N--
+			if s.Dist.Step > 0 {
+				s.Dist.Rot = (s.Dist.Rot + s.Dist.SMs - s.Dist.Step) % s.Dist.SMs
+			}
+			l.Body[k] = s
+		}
+	}
+	require.Empty(t, ir.Check(p))
+	facts, err := Facts(p)
+	require.NoError(t, err)
+	require.Zero(t, facts.Prompt)
+}
+
 func TestNamesOfBuilds(t *testing.T) {
 	p, g := goldenPrograms(t)["pycoder-5m_h200_bf16"], goldenGraphs(t)["pycoder-5m_h200_bf16"]
 	for _, name := range []string{"", ".", "..", "a b", "a/b", "a\nb", "-o", "$(x)", "launcher", "amk", "all",
