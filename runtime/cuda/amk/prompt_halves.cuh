@@ -48,9 +48,11 @@ struct QuadPlaces {
   __host__ __device__ static constexpr int place(int quarter, int part, int half) {
     return kScales * kScaleBytes + quarter * kQuarterBytes + (part * 2 + half) * kHalfBytes;
   }
-  // Where the scale of a token is for a quarter.
+  // Where the scale of a token is for a quarter: of two tokens of eight, and of the same two of the
+  // next eight, they are side by side, as a lane of wgmma has them.
   __host__ __device__ static constexpr int scale_place(int quarter, int token) {
-    return (kScales == 2 ? quarter / 2 : 0) * kScaleBytes + token * 4;
+    return (kScales == 2 ? quarter / 2 : 0) * kScaleBytes +
+           (token / 16 * 16 + token % 8 / 2 * 4 + token / 8 % 2 * 2 + token % 2) * 4;
   }
 
  protected:

@@ -50,7 +50,7 @@ struct TileCopies<S, true> {
 #pragma unroll 1
       for (int sub = 0; sub < Slots::kSubs; ++sub) {
         const int quad = Slots::quad_of(member, sub);
-        if (quad == Slots::kQuads) continue;
+        if (!Slots::kEven && quad == Slots::kQuads) continue;
         u64* full = c.await_slot();
         u8* to = Slots::slot(c.next.slot);
         if (c.warp == 2) {

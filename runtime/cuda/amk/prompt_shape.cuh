@@ -20,6 +20,8 @@ struct PromptColumns : GemvShape<S> {
   // Warps that have a quad at all.
   static constexpr int kMembers = kQuads < S::kWarps ? kQuads : int(S::kWarps);
   static constexpr int kQuarters = kQuadColumns / 32;
+  // Whether each of them has a quad in every sub.
+  static constexpr bool kEven = kQuads == kMembers * kSubs;
 
   // The quad that sub `sub` of a member is, or kQuads if it has none there.
   __host__ __device__ static constexpr int quad_of(int member, int sub) {
@@ -112,8 +114,7 @@ struct PromptShapeOf<S, false, true> : PromptColumns<S> {
   }
 
   // Whether every place has columns.
-  static constexpr bool kFilled =
-      S::kColumns == C::kQuads * kQuadColumns && C::kQuads == kMembers * kSubs;
+  static constexpr bool kFilled = S::kColumns == C::kQuads * kQuadColumns && C::kEven;
 
   // The byte of the first eight columns of a half of a quarter of a quad in a tile.
   __device__ static __forceinline__ size_t place(int member, int sub, int quarter, int half,

@@ -28,11 +28,11 @@ struct QuadFactors {
     return half > 0 || kNibbles && part > 0;
   }
 
-  // What is more than a weight in fp16, twice: 1024 and the offset of a group.
-  __device__ static __forceinline__ u32 more(const u8* block, int group, int quarter) {
+  // What is more than a weight in fp16, twice: 1024 and the offset of a group, whose zero point is
+  // in `of_group` if it has one.
+  __device__ static __forceinline__ u32 more(const u8* of_group, int quarter) {
     int zero = kNibbles ? 8 : 0;
-    if constexpr (W::kZeros)
-      zero = reinterpret_cast<const signed char*>(block + W::kZeroPoints)[group];
+    if constexpr (W::kZeros) zero = *reinterpret_cast<const signed char*>(of_group);
     if constexpr (!kNibbles) zero += 128;
     return (0x6400u + u32(kNibbles && quarter >= 2 ? zero * 16 : zero)) * 0x00010001u;
   }
@@ -54,7 +54,7 @@ struct QuadFactors<Floats<Number, kGroup, Scale>> {
 
   __device__ static constexpr int set(int, int, int half) { return half; }
   __device__ static constexpr bool adds(int, int) { return false; }
-  __device__ static __forceinline__ u32 more(const u8*, int, int) { return 0; }
+  __device__ static __forceinline__ u32 more(const u8*, int) { return 0; }
   __device__ static __forceinline__ uint2 halves(u32 word, int quarter, u32) {
     return W::to_halves(word, quarter);
   }
@@ -71,21 +71,34 @@ struct QuadProduct {
   using Sums = float[kSums];
   using Scales = float[kTogether][2];  // of the two rows that a lane has
 
-  // Multiplies some quarters of a quad: `tiles` are the warp's two. A lane has an even row of a
-  // tile and the odd one after it, which are rows lane / 4 of A and the one 8 further. Lanes of
-  // even groups of four have rows of the first tile.
+  // What a lane reads of a slot. It has an even row of one of the warp's two tiles and the odd one
+  // after it, which are rows lane / 4 of A and the one 8 further. Lanes of even groups of four have
+  // rows of the first tile. It is not computed again for every slot.
+  struct Places {
+    int words, scales, zeros, tokens;
+
+    __device__ __forceinline__ explicit Places(const Prompt& c) {
+      const int row = c.lane / 8 * 2;
+      const int tile = Operand::kBytes + (c.warp * 2 + c.lane / 4 % 2) * Slots::kTileStride;
+      words = tile + (row * 4 + c.lane % 4) * 16;
+      scales = tile + W::kScales + row * W::kGroups * int(sizeof(typename W::Scale::Bits));
+      zeros = tile + row * W::kGroups;
+      if constexpr (W::kZeros) zeros += W::kZeroPoints;
+      tokens = Operand::scale_place(0, c.lane % 4 * 2);
+      opaque(words, scales, zeros, tokens);
+    }
+  };
+
+  // Multiplies some quarters of a quad.
   template <int kQuarter>
   __device__ static __forceinline__ void multiply(Sums (&sets)[2], Scales& scales, const u8* slot,
-                                                  const u8* tiles, int lane) {
-    const u8* block = tiles + lane / 4 % 2 * Slots::kTileStride;
-    const u8* elements = block + (W::kBits == 8 ? kQuarter / 2 * 512 : 0);
-    const auto* bits = reinterpret_cast<const typename W::Scale::Bits*>(block + W::kScales);
+                                                  const Places& at) {
+    const auto* bits = reinterpret_cast<const typename W::Scale::Bits*>(slot + at.scales);
     uint2 words[kTogether][2];
     u32 more[kTogether][2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int row = lane / 8 * 2 + r;
-      const u8* from = elements + (row * 4 + lane % 4) * 16;
+      const u8* from = slot + at.words + (W::kBits == 8 ? kQuarter / 2 * 512 : 0) + r * 64;
       if constexpr (kTogether == 2) {
         const uint4 both = *reinterpret_cast<const uint4*>(from);
         words[0][r] = make_uint2(both.x, both.y);
@@ -95,8 +108,8 @@ struct QuadProduct {
       }
 #pragma unroll
       for (int i = 0; i < kTogether; ++i) {
-        const int group = row * W::kGroups + (kQuarter + i) * W::kGroups / kQuarters;
-        more[i][r] = Factors::more(block, group, kQuarter + i);
+        const int group = r * W::kGroups + (kQuarter + i) * W::kGroups / kQuarters;
+        more[i][r] = Factors::more(slot + at.zeros + group, kQuarter + i);
         scales[i][r] = W::Scale::to_float(bits[group]);
       }
     }
@@ -137,16 +150,18 @@ struct QuadProduct {
   // Scales what the sets have and adds it to the sums of their quarters.
   template <int kQuarter>
   __device__ static __forceinline__ void add(Sums (&of_quarter)[kQuarters], const Sums (&sets)[2],
-                                             const Scales& scales, const u8* slot, int lane) {
+                                             const Scales& scales, const u8* slot,
+                                             const Places& at) {
 #pragma unroll
-    for (int j = 0; j < kSums / 4; ++j) {
-      const float2 of_tokens = *reinterpret_cast<const float2*>(
-          slot + Operand::scale_place(kQuarter, j * 8 + lane % 4 * 2));
+    for (int j = 0; j < kSums / 8; ++j) {
+      const float4 four = *reinterpret_cast<const float4*>(
+          slot + at.tokens + Operand::scale_place(kQuarter, j * 16));
+      const float of_tokens[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
-      for (int k = j * 4; k < j * 4 + 4; ++k) {
+      for (int k = j * 8; k < j * 8 + 8; ++k) {
 #pragma unroll
         for (int i = 0; i < kTogether; ++i) {
-          const float by = scales[i][k / 2 % 2] * (k % 2 ? of_tokens.y : of_tokens.x);
+          const float by = scales[i][k / 2 % 2] * of_tokens[k / 4 % 2 * 2 + k % 2];
           const float sum = kTogether == 2 ? sets[i][k] : sets[0][k] + sets[1][k];
           of_quarter[kQuarter + i][k] = fmaf(sum, by, of_quarter[kQuarter + i][k]);
         }
@@ -158,6 +173,7 @@ struct QuadProduct {
   template <class Reader, class Finish>
   __device__ static __forceinline__ void tile(Prompt& c, const PromptTile& tile, Finish&& finish) {
     float4* const totals = Slots::sums() + c.warp * (kSums / 4 * 32) + c.lane;
+    const Places at_slot(c);
     Sums sets[2], of_quarter[kQuarters];
     clear(sets[0]);
     clear(sets[1]);
@@ -167,16 +183,15 @@ struct QuadProduct {
       for (int i = 0; i < kQuarters; ++i) clear(of_quarter[i]);
 #pragma unroll 1
       for (int sub = 0; sub < Slots::kSubs; ++sub) {
-        if (Slots::quad_of(member, sub) == Slots::kQuads) continue;
+        if (!Slots::kEven && Slots::quad_of(member, sub) == Slots::kQuads) continue;
         while (!barrier_try_wait(&c.shared.full[c.next.slot], c.next.phase(), kCopyWarps)) {
         }
         const u8* slot = Slots::slot(c.next.slot);
-        const u8* tiles = slot + Operand::kBytes + c.warp * 2 * Slots::kTileStride;
         each<kQuarters / kTogether>([&](auto number) {
           constexpr int kQuarter = number * kTogether;
           Scales scales;
-          multiply<kQuarter>(sets, scales, slot, tiles, c.lane);
-          add<kQuarter>(of_quarter, sets, scales, slot, c.lane);
+          multiply<kQuarter>(sets, scales, slot, at_slot);
+          add<kQuarter>(of_quarter, sets, scales, slot, at_slot);
         });
         fence_proxy_async_shared();
         warp_sync();
