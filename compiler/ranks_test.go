@@ -3,14 +3,18 @@ package compiler
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 	"amkc/knobs"
 	"amkc/refvm"
 	"amkc/validate"
@@ -105,4 +109,99 @@ func TestNormsAfterBranchesAreNotShared(t *testing.T) {
 	_, err = RunPasses(o)
 	require.ErrorContains(t, err, "node post_attn_norm: a norm of the sum of what GPUs compute")
 	require.ErrorContains(t, err, "AMK2012")
+}
+
+// Mutants of programs that GPUs share: what is accepted of one rank is accepted with the tasks of all, whose proof says
+// nothing of the end of a step. Most change what orders ranks, so most are refused: a word of a peer is overwritten
+// that nobody has read, an exchange is not waited for, a rank does not join.
+func TestMutantsOfGPUs(t *testing.T) {
+	mutants := 300
+	if testing.Short() {
+		mutants = 30
+	}
+	for _, n := range []int{2, 4} {
+		o := optionsOfShared(t, "qwen3")
+		o.Ranks = n
+		l, err := RunPasses(o)
+		require.NoError(t, err)
+		lines := strings.Split(string(ir.Print(l.Program)), "\n")
+		require.NoError(t, l.Close())
+		seen := map[string]int{}
+		for seed := range uint64(mutants) {
+			what, text := mutantOf(lines, rand.New(rand.NewPCG(seed, uint64(n))).IntN)
+			p, diags := ir.ParseText([]byte(text), "f")
+			if diags.Err() != nil || ir.Check(p).Err() != nil {
+				seen["malformed"]++
+				continue
+			}
+			one, all := validate.Program(p), true
+			for v := range p.Variants {
+				flat, diags := ir.Unroll(p, &p.Variants[v])
+				require.NoError(t, diags.Err())
+				all = all && validate.Flat(flat).OK
+			}
+			require.False(t, one.OK && !all, "on %d, seed %d: %s", n, seed, what)
+			switch {
+			case one.OK:
+				seen["accepted"]++
+			case all:
+				seen["of one rank alone "+one.Diags.Errors()[0].Code]++
+			default:
+				seen[one.Diags.Errors()[0].Code]++
+			}
+		}
+		t.Logf("on %d: %v", n, seen)
+		for _, code := range []*diag.Code{validate.CodeReadRace, validate.CodeOverwriteRace} {
+			require.Greater(t, seen[code.ID], mutants/60, "on %d: %v", n, seen)
+		}
+		require.Less(t, seen["accepted"], mutants/2, "on %d: %v", n, seen)
+	}
+}
+
+// mutantOf returns a program with one line changed, and says which.
+func mutantOf(lines []string, next func(int) int) (what, text string) {
+	edits := []struct {
+		pattern *regexp.Regexp
+		instead func(line string) string
+	}{
+		{regexp.MustCompile(`^ *wait `), func(string) string { return "" }},
+		{regexp.MustCompile(`^ *signal `), func(string) string { return "" }},
+		{regexp.MustCompile(`^buffer .* page p`), func(line string) string {
+			page := regexp.MustCompile(`page (\S+)`)
+			var pages []string
+			space := strings.Fields(line[strings.Index(line, "]"):])[1]
+			for _, l := range lines {
+				if f := strings.Fields(l); len(f) > 2 && f[0] == "page" && f[2] == space {
+					pages = append(pages, f[1])
+				}
+			}
+			if len(pages) == 0 {
+				return line
+			}
+			return page.ReplaceAllString(line, "page "+pages[next(len(pages))])
+		}},
+		{regexp.MustCompile(`^counter .* flagged`), func(line string) string {
+			return strings.Replace(line, "flagged", "counter", 1)
+		}},
+		{regexp.MustCompile(`^counter .* system`), func(line string) string {
+			return strings.Replace(line, "system", "gpu", 1)
+		}},
+		{regexp.MustCompile(`\[rank,`), func(line string) string { return strings.Replace(line, "[rank,", "[0,", 1) }},
+		{regexp.MustCompile(`sums\[1,`), func(line string) string {
+			return strings.Replace(line, "sums[1,", "sums[0,", 1)
+		}},
+	}
+	e := edits[next(len(edits))]
+	var at []int
+	for i, line := range lines {
+		if e.pattern.MatchString(line) {
+			at = append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return "nothing", strings.Join(lines, "\n")
+	}
+	out, i := slices.Clone(lines), at[next(len(at))]
+	out[i] = e.instead(lines[i])
+	return fmt.Sprintf("%q is %q", lines[i], out[i]), strings.Join(out, "\n")
 }

@@ -7,6 +7,7 @@ type Flat struct {
 	Lo, Hi   int    // positions it is for, both ends included; with several sequences, of each
 	Pass     Pass
 	Ranks    int     // that the queues are of, as many of each; 0 means 1
+	Peers    int     // ranks besides, which do as the first does: not all of their tasks are listed (UnrollWithPeers)
 	SMs      int     // queues, rank by rank; tasks have SM in [0, SMs), or -1 when they have none
 	Target   *Target // nil: any
 	Buffers  []Buffer
@@ -15,7 +16,7 @@ type Flat struct {
 	Tasks    []Task // an SM's queue is its tasks in this order
 }
 
-// Task is one SM's span of one stage.
+// A Task is one SM's span of one stage.
 type Task struct {
 	Name   string
 	SM     int // -1: unassigned, and then it has no program order
@@ -23,6 +24,8 @@ type Task struct {
 	Ops    []FlatOp
 	Waits  []FlatWait
 	Signal int // counter index, or -1
+	Rank   int // of a peer whose task it is, which is in no queue; 0 for all others
+	Twin   int // of a peer's task: the one that the first rank has in its place
 }
 
 // FlatOp is an op whose operands name buffers by index; the names in Out and In are those of the stage, unresolved.

@@ -15,6 +15,21 @@ func Unroll(p *Program, v *Variant) (*Flat, diag.List) { return UnrollRanks(p, v
 // the numbers of their members in the directories of the program; with more, those of the first rank have.
 func UnrollRanks(p *Program, v *Variant, n int) (*Flat, diag.List) { return newUnroller(p, v, n).run() }
 
+// UnrollWithPeers returns the flat form with the tasks of the first rank, and with those of its peers that reach it or
+// that differ: of stages that push, that signal a counter of all ranks, or whose ops mention the rank. They come after
+// the tasks of the first rank, wait for nothing, and signal no counter but one of all ranks. What they name of their
+// own has the first rank's number.
+func UnrollWithPeers(p *Program, v *Variant) (*Flat, diag.List) {
+	n := p.NumRanks()
+	if n > MaxRanks {
+		return nil, diag.List{diag.Errorf(CodeRange, "ranks", "%d, want 1 to %d", n, MaxRanks)}
+	}
+	u := newUnroller(p, v, 1)
+	u.peers, u.flat.Peers = n-1, n-1
+	u.needsTarget(n)
+	return u.run()
+}
+
 func (u *unroller) run() (*Flat, diag.List) {
 	p, v := u.program, u.variant
 	if d := p.tooLarge(); d != nil {
@@ -72,13 +87,18 @@ func newUnroller(p *Program, v *Variant, ranks int) *unroller {
 	u.flat.Pages = slices.Clip(p.Pages)
 	if ranks > 1 {
 		u.flat.Ranks = ranks
-		if p.Target == nil {
-			u.fail(CodeSize, "ranks", "%d, and no target says how many SMs each has, want a target", ranks)
-		}
+		u.needsTarget(ranks)
 	}
 	u.perRank = u.flat.SMs
 	u.flat.SMs *= ranks
 	return u
+}
+
+// needsTarget refuses several ranks that have nobody knows how many SMs.
+func (u *unroller) needsTarget(ranks int) {
+	if ranks > 1 && u.program.Target == nil {
+		u.fail(CodeSize, "ranks", "%d, and no target says how many SMs each has, want a target", ranks)
+	}
 }
 
 // maxUnrollErrors stops a hostile file from producing a diagnostic per task.
@@ -89,6 +109,7 @@ type unroller struct {
 	variant   *Variant
 	ranks     int
 	perRank   int           // SMs of each, if there are several ranks
+	peers     int           // further ranks, of which some tasks are listed
 	ofRank    []rankMembers // rank by rank
 	namesOnly bool          // leave out what tasks do: Check asks for names alone
 	flat      *Flat
@@ -183,13 +204,19 @@ func (u *unroller) stage(s *Stage, i int, bound *binding) {
 	if u.namesOnly {
 		ops = nil
 	} else {
-		bind(s, spans, bound, u.ranks)
+		bind(s, spans, bound, u.ranks+u.peers)
 	}
 	if u.stop() || len(u.diags) > 0 && u.ranks > 1 { // the numbers of what is not there are no rank's
 		return
 	}
+	first := len(u.flat.Tasks)
 	for r := range u.ranks {
 		u.tasks(name, s, spans, bound, proto, ops, r)
+	}
+	if u.peers > 0 && u.concernsPeers(s, proto, ops) {
+		for r := 1; r <= u.peers; r++ {
+			u.peerTasks(first, bound, r)
+		}
 	}
 }
 
@@ -214,6 +241,34 @@ func (u *unroller) tasks(name string, s *Stage, spans []TaskSpan, bound *binding
 			task.Ops[k] = FlatOp{Op: bound.ofRank[rank][n][k], OutBuf: ops[k].OutBuf, InBuf: ops[k].InBuf}
 		}
 		u.flat.SMs = max(u.flat.SMs, task.SM+1)
+		u.flat.Tasks = append(u.flat.Tasks, task)
+	}
+}
+
+// concernsPeers reports whether what other ranks do in a stage reaches the first one, or differs.
+func (u *unroller) concernsPeers(s *Stage, proto Task, ops []FlatOp) bool {
+	pushed := func(b int) bool { return b >= 0 && u.flat.Buffers[b].Space == PeerScratch }
+	pushes := func(o FlatOp) bool { return slices.ContainsFunc(o.OutBuf, pushed) }
+	return u.ofAllRanks(proto.Signal) || slices.ContainsFunc(ops, pushes) ||
+		slices.ContainsFunc(s.Ops, func(o Op) bool { return o.uses(OnRank) })
+}
+
+// ofAllRanks reports whether all ranks have a counter in common; -1 is none.
+func (u *unroller) ofAllRanks(counter int) bool {
+	return counter >= 0 && u.flat.Counters[counter].Scope == ScopeSystem
+}
+
+// peerTasks appends the tasks that a peer has in place of those from first on.
+func (u *unroller) peerTasks(first int, bound *binding, rank int) {
+	for n, task := range u.flat.Tasks[first : first+len(bound.ofRank[rank])] {
+		task.Name, task.Rank, task.Twin, task.Waits = onRank(task.Name, rank), rank, first+n, nil
+		if !u.ofAllRanks(task.Signal) {
+			task.Signal = -1
+		}
+		task.Ops = slices.Clone(task.Ops)
+		for k := range task.Ops {
+			task.Ops[k].Op = bound.ofRank[rank][n][k]
+		}
 		u.flat.Tasks = append(u.flat.Tasks, task)
 	}
 }

@@ -78,7 +78,7 @@ func firstView(t *ir.Task) *ir.Operand {
 }
 
 func (b *bodies) same(t, u *ir.Task) bool {
-	if len(t.Ops) != len(u.Ops) {
+	if len(t.Ops) != len(u.Ops) || (t.Rank > 0) != (u.Rank > 0) {
 		return false
 	}
 	for k := range t.Ops {

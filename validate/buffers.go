@@ -47,10 +47,13 @@ func (p *Proof) checkBuffers() {
 }
 
 func (p *Proof) checkLayout(b *ir.Buffer) {
-	bits, rank := b.DType.Bits(), len(b.Shape)
-	if b.Layout.Copies < 0 || p.flat.Copies(b) > 64 || b.Layout.Copies > 1 && !b.Layout.Words() {
+	bits, rank, copies := b.DType.Bits(), len(b.Shape), p.flat.Copies(b)
+	if b.Space == ir.PeerScratch {
+		copies *= 1 + p.flat.Peers
+	}
+	if b.Layout.Copies < 0 || copies > 64 || b.Layout.Copies > 1 && !b.Layout.Words() {
 		p.Errorf(CodeLayout, bufferPos(b), "has %d copies, want 1; exchange words may have up to 64, those of all "+
-			"ranks together", p.flat.Copies(b))
+			"ranks together", copies)
 	}
 	if b.Space == ir.PeerScratch && !b.Layout.Words() {
 		p.Errorf(CodeLayout, bufferPos(b), "is in %s with layout %s; ranks push exchange words", b.Space, b.Layout.Kind)

@@ -238,6 +238,15 @@ before the task by queue order.
     %t = COPY(x[0:32])
 
 Give each exchange a buffer of its own (they may share a page), or drop the wait that is not meant.`)
+	CodePeers = diag.New("AMK3139", "ranks that are not alike", `
+All ranks of a program do the same: a task is on the same SM of each, and has the same views of what its rank writes and
+of what ranks push to it. So what is proved of one rank holds on all. The symbol rank may say where a task pushes, and
+what it takes of weights, constants and inputs.
+
+    L{i}.sums[rank,a:b] = GEMV_TILE(L{i}.x[0:64], L{i}.o.weight[a:b,0:64])
+    %sum = ALLREDUCE_SHARD(L{i}.sums[rank,a:b], L{i}.sums[1,a:b]) pairs=1      # refused: each reads another row
+
+Read the rows of all ranks.`)
 	CodeEpochs = diag.New("AMK3137", "more exchanges in a step than epochs", `
 Exchange words carry the epoch of their exchange in 16 bits, 1 to 65535 and around. A reader that polls for an epoch
 takes any word with it, so that a step has fewer flagged counters than there are epochs.

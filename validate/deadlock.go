@@ -34,7 +34,9 @@ func (p *Proof) checkDeadlock() {
 		after[t] = -1
 	}
 	for t := range f.Tasks {
-		pending[t] = int32(len(f.Tasks[t].Waits))
+		if pending[t] = int32(len(f.Tasks[t].Waits)); f.Tasks[t].Rank > 0 {
+			pending[t] = -1 // it runs with its twin
+		}
 		if b := before[t]; b >= 0 {
 			pending[t]++
 			after[b] = int32(t)
@@ -53,6 +55,9 @@ func (p *Proof) checkDeadlock() {
 	}
 	for i := 0; i < len(p.schedule.order); i++ {
 		t := p.schedule.order[i]
+		if f.Tasks[t].Rank == 0 {
+			p.schedule.order = append(p.schedule.order, p.peers.of(t)...)
+		}
 		if after[t] >= 0 {
 			done(after[t])
 		}
@@ -78,7 +83,7 @@ func (q *schedule) queueBefore(f *ir.Flat) []int32 {
 	}
 	for t := range f.Tasks {
 		before[t] = -1
-		if sm := f.Tasks[t].SM; sm >= 0 {
+		if sm := f.Tasks[t].SM; sm >= 0 && f.Tasks[t].Rank == 0 {
 			before[t], last[sm] = last[sm], int32(t)
 		}
 	}

@@ -133,10 +133,16 @@ func (c *clocks) produce(counter int, fb []int32) {
 	if d.base != noBase && d.within[counter] == d.base && len(to) >= len(fb) {
 		for _, s := range d.extra {
 			to[s.chain] = max(to[s.chain], s.index)
+			if c.ofAll[counter] {
+				k := c.mirrored(s.chain)
+				to[k] = max(to[k], s.index)
+			}
 		}
 		return
 	}
-	c.joinFB[counter] = join(to, fb)
+	if c.joinFB[counter] = join(to, fb); c.ofAll[counter] {
+		c.both(c.joinFB[counter])
+	}
 	if d.base != noBase {
 		d.within[counter] = d.base
 	}

@@ -15,6 +15,7 @@ type location struct {
 	first      int32   // the first of all buffers there
 	space      ir.Space
 	words      bool // elements are exchange words
+	pushed     bool // by all ranks, to all
 	copies     copies
 	paged      bool
 	symbolic   bool // some view depends on pos: symbolic.go proves it
@@ -103,6 +104,7 @@ func (m *memoryMap) add(f *ir.Flat, buf int) int32 {
 	}
 	b, old := &f.Buffers[buf], &m.locs[n]
 	*old = location{first: int32(buf), space: b.Space, words: b.Layout.Words(),
+		pushed: f.Peers > 0 && b.Space == ir.PeerScratch,
 		copies: copies{count: f.Copies(b), flat: f, buf: b}, paged: m.pageOf[buf] >= 0,
 		bufs: old.bufs[:0], boundaries: boundaries{list: old.boundaries.list[:0]}}
 	return int32(n)
@@ -140,18 +142,25 @@ func (p *Proof) taskAccesses(t int32) {
 	for k := range task.Ops {
 		op := &task.Ops[k]
 		for i, b := range op.InBuf {
-			if b >= 0 && p.mem.locOf[b] >= 0 {
+			if b >= 0 && p.tracks(task, b) {
 				p.mem.addAccess(access{task: t, buf: int32(b), op: int32(k), arg: int32(i),
 					symbolic: p.varies(op.In[i].Dims)})
 			}
 		}
 		for i, b := range op.OutBuf {
-			if b >= 0 && p.mem.locOf[b] >= 0 {
+			if b >= 0 && p.tracks(task, b) {
 				p.mem.addAccess(access{task: t, buf: int32(b), op: int32(k), arg: int32(i), write: true,
 					symbolic: p.varies(op.Out[i].Dims)})
 			}
 		}
 	}
+}
+
+// tracks reports whether views of a buffer by a task can conflict with others on the first rank: a peer reaches what it
+// pushes there alone.
+func (p *Proof) tracks(t *ir.Task, buf int) bool {
+	l := p.mem.locOf[buf]
+	return l >= 0 && (t.Rank == 0 || p.mem.locs[l].pushed)
 }
 
 // repeatAccesses adds those of a task whose body is that of an earlier one, with accesses [from, to).

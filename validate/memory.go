@@ -14,6 +14,9 @@ func (p *Proof) checkMemory() {
 	s := &p.sweep
 	s.begin(p)
 	for _, t := range p.schedule.order {
+		if p.flat.Tasks[t].Rank > 0 {
+			continue // it is walked with its twin
+		}
 		hb, fb, ok := p.begin(t)
 		if !ok {
 			return
@@ -32,6 +35,9 @@ func (p *Proof) checkMemory() {
 		}
 		s.finish()
 		p.end(t, s.hb, s.fb)
+		for _, q := range p.peers.of(t) {
+			s.push(q)
+		}
 		if p.Full() || p.work.over {
 			return
 		}
@@ -82,8 +88,7 @@ func (s *sweep) access(k int32) {
 		if !a.write && r.wide() && s.joinReaders(l, r, a) {
 			continue
 		}
-		if p.work.visits += r.hi - r.lo + 1; p.work.visits > maxVisits {
-			p.spend(&p.work.visits, 0, maxVisits, "comparisons of memory ranges", s.task)
+		if !p.spend(&p.work.visits, r.hi-r.lo+1, maxVisits, "comparisons of memory ranges", s.task) {
 			return
 		}
 		s.touchRun(l, r, a)
@@ -126,8 +131,11 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 }
 
 // atHand reports whether the current task wrote the words of a segment itself. It polls nothing then, so it is not a
-// reader that has seen them in memory; that it is over is what its write says.
-func (s *sweep) atHand(l *location, g *segment) bool { return l.words && g.writer == s.task }
+// reader that has seen them in memory; that it is over is what its write says. Words of all ranks are at hand on one at
+// most.
+func (s *sweep) atHand(l *location, g *segment) bool {
+	return l.words && g.writer == s.task && !l.pushed
+}
 
 // perVisit is the number of components of sets of readers that take as long as a segment.
 const perVisit = 8
@@ -156,9 +164,9 @@ func (s *sweep) read(l *location, i int, a *access) {
 		}
 	case g.buf != a.buf:
 		s.clobbered(l, i, a)
-	case w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)):
+	case !s.knows(l, w) && !(l.words && s.poll(l, w)):
 		s.unordered(l, i, a, w, "reads", "written by")
-	case l.words && w != s.task && (s.published || s.p.words.several(a.buf)) && !s.hasRead(g):
+	case l.words && !s.atHand(l, g) && (s.published || s.p.words.several(a.buf)) && !s.hasRead(g):
 		if s.p.words.several(a.buf) {
 			s.current(l, i, a, w)
 		}
@@ -168,7 +176,7 @@ func (s *sweep) read(l *location, i int, a *access) {
 				Suggest("list the reading op first")
 		}
 	}
-	if l.words && w >= 0 && !s.finds(w) {
+	if l.words && w >= 0 && !s.finds(l, w) {
 		s.report(l, i, a, CodeBackend, "reads %s, written by %s, for whose counter it does not wait; the kernel "+
 			"polls words for the exchange that their reader waits for", s.span(l, i, a), s.p.Who(w)).
 			Suggest("wait for that counter, and read words of no other exchange")
@@ -186,13 +194,13 @@ func (s *sweep) write(l *location, i int, a *access) {
 		free = s.fb
 	}
 	w := g.writer
-	if chain, index := s.unread(g, free, l.words); index > 0 {
+	if chain, index := s.unread(l, g, free); index > 0 {
 		s.unordered(l, i, a, c.taskAt(chain, index), "overwrites", "still read by")
 	} else if w < 0 || w == s.task {
 		return
-	} else if !c.before(w, free) {
+	} else if !s.precedes(l, w, free) {
 		s.unordered(l, i, a, w, "overwrites", "written by")
-	} else if l.words && !c.before(w, s.hb) {
+	} else if l.words && !s.precedes(l, w, s.hb) {
 		if unseen := s.unseen(l, g); unseen != 0 {
 			s.reportUnseen(l, i, a, unseen)
 		}

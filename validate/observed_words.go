@@ -6,6 +6,8 @@ import "amkc/ir"
 type observedWords struct {
 	waits  []int32    // for each counter: the last task that waits on it, plus 1
 	polled []int32    // for each task: the last task that polled one of its words, plus 1
+	pushed []int32    // the same for words that it pushed
+	heard  []heard    // for each task: how many ranks' words of it are polled
 	all    []int32    // for each counter: the last task that polled words of all its producers at once, plus 1
 	fresh  []producer // writers polled by this op, not yet joined
 	joined []int32    // counters polled as a whole by this op, not yet joined
@@ -14,11 +16,17 @@ type observedWords struct {
 }
 
 // producer is a task with the counter that it signals.
-type producer struct{ task, counter int32 }
+type producer struct {
+	task, counter int32
+	pushed        bool // the words that are polled
+}
+
+// heard is a number of ranks whose words of a task are polled by a task, plus 1.
+type heard struct{ by, ranks int32 }
 
 func (s *observedWords) reset(tasks, counters int) {
 	s.waits, s.all, s.tally = sized(s.waits, counters), sized(s.all, counters), sized(s.tally, counters)
-	s.polled = sized(s.polled, tasks)
+	s.polled, s.pushed, s.heard = sized(s.polled, tasks), sized(s.pushed, tasks), sized(s.heard, tasks)
 	s.fresh, s.joined = s.fresh[:0], s.joined[:0]
 }
 
@@ -34,26 +42,47 @@ func (s *sweep) startPolls() {
 // waitsFor reports whether the current task waits on a counter.
 func (s *sweep) waitsFor(c int32) bool { return !s.tried && s.observed.waits[c] == s.task+1 }
 
-// finds reports whether the backend finds the words that task w wrote where the current task polls.
-func (s *sweep) finds(w int32) bool {
-	return s.p.contract == nil || w == s.task || s.p.contract.Finds(s.task, w)
+// finds reports whether the backend finds the words that task w wrote where the current task polls. A word that is
+// pushed is another rank's on all ranks but one, and the exchange that it waits for must be one of all ranks.
+func (s *sweep) finds(l *location, w int32) bool {
+	if s.p.contract == nil || w == s.task && !l.pushed {
+		return true
+	}
+	return s.p.contract.Finds(s.task, w) && (!l.pushed || s.p.ofAllRanks(s.p.flat.Tasks[w].Signal))
 }
 
 // poll reports whether this task polls words of writer w, and notes that it did.
-func (s *sweep) poll(w int32) bool {
+func (s *sweep) poll(l *location, w int32) bool {
 	q := &s.observed
-	if s.tried || q.polled[w] == s.task+1 {
+	polled := q.polled
+	if l.pushed {
+		polled = q.pushed
+	}
+	if s.tried || polled[w] == s.task+1 {
 		return !s.tried
 	}
 	c := s.p.flat.Tasks[w].Signal
-	if c < 0 || !s.waitsFor(int32(c)) || s.p.flat.Counters[c].How != ir.Flagged {
+	if c < 0 || !s.waitsFor(int32(c)) || s.p.flat.Counters[c].How != ir.Flagged || l.pushed && !s.p.ofAllRanks(c) {
 		return false
 	}
 	if q.all[c] != s.task+1 {
-		q.polled[w] = s.task + 1
-		q.fresh = append(q.fresh, producer{w, int32(c)})
+		polled[w] = s.task + 1
+		q.fresh = append(q.fresh, producer{w, int32(c), l.pushed})
+		if h := &q.heard[s.p.peers.twin(w)]; l.pushed {
+			if h.by != s.task+1 {
+				*h = heard{by: s.task + 1}
+			}
+			h.ranks++
+		}
 	}
 	return true
+}
+
+// hears reports whether this task polls words that every rank's task of a place pushed. Only then does each rank learn
+// the same of its peers: a task that polled those of some ranks would know more on these than on others.
+func (s *sweep) hears(w int32) bool {
+	h := s.observed.heard[s.p.peers.twin(w)]
+	return h.by == s.task+1 && int(h.ranks) == s.p.ranks()
 }
 
 // pollAll notes that this task polls words of every producer of a flagged counter that it waits on. Producers that are
@@ -89,8 +118,11 @@ func (s *sweep) joinPolls() {
 	}
 	for _, w := range q.fresh {
 		q.tally[w.counter] = 0
-		if !p.clock.before(w.task, s.fb) {
+		switch {
+		case !w.pushed && !p.clock.before(w.task, s.fb):
 			s.fb = p.clock.joinTask(s.fb, w.task)
+		case w.pushed && s.hears(w.task) && !p.clock.beforeOnAll(w.task, s.fb):
+			s.fb = p.clock.joinRanks(s.fb, p.peers.twin(w.task))
 		}
 	}
 	for _, c := range q.joined {
@@ -110,7 +142,7 @@ func (s *sweep) all(k, c int) bool {
 		return false // a part of the words: the few edges are added one by one
 	}
 	for _, w := range producers {
-		if q.polled[w] != s.task+1 && !s.p.clock.before(w, s.fb) {
+		if q.polled[w] != s.task+1 && !s.hears(w) && !s.p.clock.before(w, s.fb) {
 			return false
 		}
 	}

@@ -47,6 +47,9 @@ type clocks struct {
 	deltas  deltas
 	slab    slab
 	spare   []int32 // hb of a task without an SM; only if weak
+	half    int     // if there are peers: most chains of a rank; the component of theirs is that far from the rank's
+	ofAll   []bool  // for each counter: it is one of all ranks
+	known   []int32
 	vectors vectors
 }
 
@@ -64,9 +67,12 @@ func (c *clocks) start(f *ir.Flat, step int) {
 	for sm := range c.last {
 		c.last[sm], c.chainOf[sm] = -1, -1
 	}
+	loose := 0
 	for t := range f.Tasks {
 		if sm := f.Tasks[t].SM; sm >= 0 {
 			c.chainOf[sm] = 0
+		} else {
+			loose++
 		}
 		for _, w := range f.Tasks[t].Waits {
 			c.weak = c.weak || f.Counters[w.Counter].How == ir.Flagged
@@ -81,6 +87,13 @@ func (c *clocks) start(f *ir.Flat, step int) {
 	}
 	if step >= 0 {
 		c.waited[step] = true // by the next step
+	}
+	c.half, c.ofAll = 0, sized(c.ofAll, len(f.Counters))
+	if f.Peers > 0 {
+		c.half = len(c.length) + loose
+		for k := range f.Counters {
+			c.ofAll[k] = f.Counters[k].Scope == ir.ScopeSystem
+		}
 	}
 	c.queue, c.hb = emptied(c.queue, len(c.length)), emptied(c.hb, len(c.length))
 	if c.kept = c.kept[:0]; c.weak {
@@ -103,19 +116,21 @@ func emptied(s [][]int32, n int) [][]int32 {
 // the two are one vector.
 func (p *Proof) begin(t int32) (hb, fb []int32, ok bool) {
 	c := &p.clock
-	if !p.spend(&p.work.cells, len(c.length)+1, maxClockCells, "vector clock components", t) {
+	if !p.spend(&p.work.cells, c.width()+1, maxClockCells, "vector clock components", t) {
 		return nil, nil, false
 	}
 	fb = c.beginFB(p.flat, t)
 	if !c.weak {
 		chain := c.joinChain(p.flat.Tasks[t].SM, t, fb)
-		fb = grow(fb, len(c.length))
+		c.placePeers(p.peers.of(t), t)
+		fb = grow(fb, c.width())
 		c.deltas.stamp(fb, stamp{chain, c.index[t]})
 		return fb, fb, true
 	}
 	hb = c.beginHB(p.flat, t)
 	chain := c.joinChain(p.flat.Tasks[t].SM, t, hb)
-	fb, hb = grow(fb, len(c.length)), grow(hb, len(c.length))
+	c.placePeers(p.peers.of(t), t)
+	fb, hb = grow(fb, c.width()), grow(hb, c.width())
 	hb[chain] = c.index[t]
 	c.deltas.stamp(fb, stamp{chain, c.index[t]})
 	if p.flat.Tasks[t].SM >= 0 {
@@ -129,7 +144,7 @@ func (p *Proof) begin(t int32) (hb, fb []int32, ok bool) {
 // beginFB returns what is fb-before a task by its queue and by counting. The vector of an SM is brought forward in
 // place; one of a task without an SM has a component to spare, should the task begin a chain.
 func (c *clocks) beginFB(f *ir.Flat, t int32) []int32 {
-	task, n := &f.Tasks[t], len(c.length)
+	task, n := &f.Tasks[t], c.width()
 	own, chain, waits := []int32(nil), int32(-1), task.Waits
 	c.deltas.restart(noBase)
 	if task.SM >= 0 {
@@ -207,7 +222,9 @@ func (p *Proof) end(t int32, hb, fb []int32) {
 	}
 	c.produce(s, fb)
 	if c.weak && p.flat.Counters[s].How == ir.ByCounter {
-		c.joinHB[s] = join(c.joinHB[s], hb)
+		if c.joinHB[s] = join(c.joinHB[s], hb); c.ofAll[s] {
+			c.both(c.joinHB[s])
+		}
 	}
 }
 

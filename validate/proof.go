@@ -20,6 +20,7 @@ type Proof struct {
 
 	// What the rules derive, in order, each with the file that owns it.
 	names    names         // structure.go
+	peers    peers         // peers.go
 	bodies   bodies        // bodies.go
 	ops      opCheck       // operands.go
 	index    indices       // indices.go
@@ -43,11 +44,11 @@ func prove(f *ir.Flat, b Backend, w without) *Proof {
 	}
 	p.stats = Stats{Variants: 1, Tasks: len(f.Tasks), Counters: len(f.Counters)}
 	for _, group := range [][]func(*Proof){
-		{(*Proof).checkStructure, (*Proof).checkTarget},
+		{(*Proof).checkStructure, (*Proof).checkTarget, (*Proof).findPeers},
 		{(*Proof).checkBackend, (*Proof).checkParameters},
 		{(*Proof).checkBuffers, (*Proof).checkPages},
 		{(*Proof).checkOperands},
-		{(*Proof).findLocations, (*Proof).checkAliases},
+		{(*Proof).findLocations, (*Proof).checkAliases, (*Proof).checkPeers},
 		{(*Proof).checkCounters, (*Proof).checkEpochs},
 		{(*Proof).checkDeadlock},
 		{(*Proof).makeSegments},

@@ -14,7 +14,12 @@ func (s *sweep) unordered(l *location, i int, a *access, other int32, does, was 
 		s.reportUnordered(l, i, a, other, does, was)
 	}
 	if c := &s.p.clock; !s.tried && c.index[other] > 0 { // it is over
+		other = s.p.peers.twin(other)
 		s.fb, s.hb = c.joinDone(s.fb, other), c.joinDone(s.hb, other)
+		if l.pushed {
+			c.both(s.fb)
+			c.both(s.hb)
+		}
 	}
 }
 
@@ -49,7 +54,7 @@ func (s *sweep) fix(code *diag.Code, l *location, other int32) string {
 	case c == p.flat.Tasks[s.task].Signal:
 		return fmt.Sprintf("both signal %s, so no wait can order them: signal two counters, or run both on one SM",
 			p.flat.Counters[c].Name)
-	case p.reachability(s.task).leadsTo(p.counters.producers.of(c)):
+	case p.reachability(p.peers.twin(s.task)).leadsTo(p.counters.producers.of(c)):
 		return fmt.Sprintf("%s is not complete before this task has run: let %s signal a counter of its own "+
 			"and wait for it", p.flat.Counters[c].Name, p.flat.Tasks[other].Name)
 	}
@@ -106,8 +111,9 @@ func (s *sweep) undefined(l *location, i int, a *access) {
 // laterWriter returns a task that writes a segment through the same buffer and is neither before nor after this one: in
 // another legal order than that of the walk it would come first. -1 if there is none. It is only asked for messages.
 func (s *sweep) laterWriter(l *location, i int, a *access) int32 {
-	k := s.p.reachability(s.task)
-	return s.findWriter(l, i, a, func(t int32) bool { return !k.before[t] && !k.after[t] })
+	twin := s.p.peers.twin
+	k := s.p.reachability(twin(s.task))
+	return s.findWriter(l, i, a, func(t int32) bool { return !k.before[twin(t)] && !k.after[twin(t)] })
 }
 
 // writerOf returns a task that writes a segment through the same buffer, whenever that is. It is only asked for
@@ -146,7 +152,7 @@ func (s *sweep) clobbered(l *location, i int, a *access) {
 		return
 	}
 	g := &l.segs[i]
-	if k := s.p.reachability(s.task); g.writer != s.task && !k.before[g.writer] && !k.after[g.writer] {
+	if k := s.p.reachability(s.p.peers.twin(s.task)); g.writer != s.task && !k.before[g.writer] && !k.after[g.writer] {
 		s.overwritten(l, i, a)
 		return
 	}
@@ -165,7 +171,7 @@ func (s *sweep) overwritten(l *location, i int, a *access) {
 	other := fmt.Sprintf("put %s on another page than %s", p.flat.Buffers[l.segs[i].buf].Name,
 		p.flat.Buffers[a.buf].Name)
 	c := p.flat.Tasks[s.task].Signal
-	if c < 0 || c == p.flat.Tasks[w].Signal || p.reachability(w).leadsTo(p.counters.producers.of(c)) {
+	if c < 0 || c == p.flat.Tasks[w].Signal || p.reachability(p.peers.twin(w)).leadsTo(p.counters.producers.of(c)) {
 		d.Suggest("%s", other)
 		return
 	}

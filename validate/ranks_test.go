@@ -25,11 +25,12 @@ func ranksProgram(t *testing.T) string {
 // effortOfRanks is what an oracle spends on one of these programs.
 var effortOfRanks = simulate.Effort{Orders: 40, SampleWork: 1 << 17, Positions: 1}
 
-// The program is proved, and no order of its tasks goes wrong.
+// The program is proved, of one rank and of all, and no order of its tasks goes wrong.
 func TestRanksAreProved(t *testing.T) {
 	p := parse(t, ranksProgram(t))
 	proof := validate.Program(p)
 	require.True(t, proof.OK, "%v", proof.Diags)
+	require.True(t, validate.AllRanks(p).OK)
 	v := simulate.Program(p, simulate.NewFootprints(), effortOfRanks)
 	require.Nil(t, v.Hazard, "%v", v.Hazard)
 }
@@ -51,8 +52,13 @@ func TestMutantsOfRanksAreRefused(t *testing.T) {
 			"counter L{i}.o.sums for 0..1 flagged system", "counter L{i}.o.sums for 0..1 counter gpu"},
 			validate.CodeUnreachable, simulate.Stuck},
 		{"a rank does not read what another has pushed", []string{
-			"L{i}.down.sums[0,a:b], L{i}.down.sums[1,a:b]", "L{i}.down.sums[rank,a:b], L{i}.down.sums[rank,a:b]"},
+			"L{i}.down.sums[0,a:b], L{i}.down.sums[1,a:b]", "L{i}.down.sums[0,a:b], L{i}.down.sums[0,a:b]"},
 			validate.CodeOverwriteRace, simulate.Stuck},
+		{"ranks read what they have pushed themselves", []string{
+			"L{i}.down.sums[0,a:b], L{i}.down.sums[1,a:b]", "L{i}.down.sums[rank,a:b], L{i}.down.sums[rank,a:b]"},
+			validate.CodePeers, simulate.Stuck},
+		{"an exchange is waited for, and the words of another one are read", []string{
+			"wait L{i}.down.sums >= 4", "wait L{i}.o.sums >= 4"}, validate.CodeReadRace, simulate.Undefined},
 		{"a rank pushes into the row of another", []string{"L{i}.o.sums[rank,a:b] =", "L{i}.o.sums[0,a:b] ="},
 			validate.CodeTwice, simulate.Undefined},
 		{"a rank does not wait for the others to join", []string{"counter step counter system",
@@ -63,6 +69,7 @@ func TestMutantsOfRanksAreRefused(t *testing.T) {
 		proof := validate.Program(p)
 		require.False(t, proof.OK, m.name)
 		require.Equal(t, m.code.ID, proof.Diags.Errors()[0].Code, "%s: %v", m.name, proof.Diags)
+		require.False(t, validate.AllRanks(p).OK, m.name)
 		v := simulate.Program(p, simulate.NewFootprints(), effortOfRanks)
 		require.NotNil(t, v.Hazard, m.name)
 		require.Equal(t, m.kind, v.Hazard.Kind, "%s: %v", m.name, v.Hazard)
@@ -105,4 +112,17 @@ func TestFormsOfRanks(t *testing.T) {
 	p.Target = nil
 	_, diags := ir.Unroll(p, &p.Variants[0])
 	require.ErrorContains(t, diags.Err(), "no target says how many SMs each has")
+}
+
+// What is in order on the rank that pushed a word need not be so on another, where that word is a peer's.
+func TestWordsOfRankZeroAreAPeers(t *testing.T) {
+	for _, how := range []string{"counter", "flagged"} {
+		p := parse(t, strings.NewReplacer("counter first flagged system", "counter first "+how+" gpu",
+			"wait first >= 2", "wait first >= 1", "ALLREDUCE_SHARD(first[0], first[1])", "COPY(first[0])").
+			Replace(pushedTwice))
+		proof := validate.Program(p)
+		require.False(t, proof.OK, how)
+		require.Equal(t, validate.CodeReadRace.ID, proof.Diags.Errors()[0].Code, "%s: %v", how, proof.Diags)
+		require.False(t, validate.AllRanks(p).OK, how)
+	}
 }

@@ -28,7 +28,7 @@ func (p *Proof) reachability(t int32) *reachability {
 	for i := range next {
 		next[i] = -1
 	}
-	for i, q := range prev {
+	for i, q := range prev { // none of a peer's tasks
 		if q >= 0 {
 			next[q] = int32(i)
 		}

@@ -160,7 +160,7 @@ func stageOf(v *ir.Variant, name string) *ir.Stage {
 	return nil
 }
 
-var shownElsewhere = slices.Concat(ofValues, ofModel, ofRealisations, ofExperts, ofStates)
+var shownElsewhere = slices.Concat(ofValues, ofModel, ofRealisations, ofExperts, ofStates, ofRanks)
 
 var ofValues = []elsewhere{
 	{validate.CodeNext, "publishes no token", "the caller uses what a step computes", func(t *testing.T) subject {

@@ -105,6 +105,9 @@ var structureRemovals = []removal{
 		stage("t", 0, "a[0:4] = ROPE(in[0:4], v[0:2]) head_dim=4 order=1 pos=pos") + emit(0),
 		setParam("pos", ir.IntParam("pos", ir.Symbol(ir.SpanA))), flatly, nil},
 
+	{validate.CodeStructure, "is of rank 1, and no task before it is what it is on rank 0", relied, wait,
+		func(m mutant) { m.Peers, m.Tasks[1].Rank = 1, 1 }, flatly, nil},
+
 	{ir.CodeOperands, "op 0 has opcode 77", relied, one, func(m mutant) { firstOp(m).Code = 77 }, flatly, nil},
 	{ir.CodeOperands, "COPY has 2 inputs, want 1", simulate.Refused, one, func(m mutant) {
 		op := firstOp(m)

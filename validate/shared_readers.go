@@ -57,7 +57,7 @@ func (s *sweep) joinReaders(l *location, r run, a *access) bool {
 // seesWriters reports whether every writer of the run is before the current task, or polled by it. If one is not, the
 // writers that were noted as polled are still polled: the walk that follows comes to the same.
 func (s *sweep) seesWriters(l *location, u *sharedReaders) bool {
-	if c := u.counter; c >= 0 && s.waitsFor(c) {
+	if c := u.counter; c >= 0 && s.waitsFor(c) && (!l.pushed || s.p.ofAllRanks(int(c))) {
 		switch {
 		case s.p.flat.Counters[c].How == ir.ByCounter:
 			return true // the wait is a join: every producer happens before the task
@@ -70,7 +70,7 @@ func (s *sweep) seesWriters(l *location, u *sharedReaders) bool {
 		return false
 	}
 	for _, w := range u.writers {
-		if w != s.task && !s.p.clock.before(w, s.hb) && !(l.words && s.poll(w)) || l.words && !s.finds(w) {
+		if !s.knows(l, w) && !(l.words && s.poll(l, w)) || l.words && !s.finds(l, w) {
 			return false
 		}
 	}
@@ -131,28 +131,29 @@ func (s *sweep) leaveReaders(g *segment) {
 
 // unread returns a reader of a segment that is not before the task with the given clock: one of its own or of its
 // run, on the lowest chain; index 0 means that there is none.
-func (s *sweep) unread(g *segment, clock []int32, words bool) (chain, index int32) {
+func (s *sweep) unread(l *location, g *segment, clock []int32) (chain, index int32) {
 	c := &s.p.clock
-	chain, index = g.readers.unordered(clock, c)
+	chain, index = s.late(l, &g.readers, clock)
 	if g.shared < 0 {
 		return chain, index
 	}
 	u := &s.shared.all[g.shared]
-	if u.passed == s.task+1 {
+	walker := s.p.peers.twin(s.task) + 1
+	if u.passed == walker {
 		return chain, index // a clock only grows while its task runs
 	}
 	base := c.deltas.base
-	if !s.p.sound() || s.tried || c.weak && !words {
+	if !s.p.sound() || s.tried || c.weak && !l.words {
 		base = noBase // the clock is not the one that the difference is of
 	}
 	if base != noBase && base == u.joined {
 		return chain, index
 	}
-	k, i := u.readers.unordered(clock, c)
+	k, i := s.late(l, &u.readers, clock)
 	if i == 0 {
-		u.passed = s.task + 1
+		u.passed = walker
 		if base != noBase {
-			if _, late := u.readers.unordered(c.joinFB[base], c); late == 0 {
+			if _, late := s.late(l, &u.readers, c.joinFB[base]); late == 0 {
 				u.joined = base
 			}
 		}
@@ -160,6 +161,19 @@ func (s *sweep) unread(g *segment, clock []int32, words bool) (chain, index int3
 		return k, i
 	}
 	return chain, index
+}
+
+// late returns a reader that is not before the task with the given clock, as unread does. One that read what is pushed
+// must be before it on every rank.
+func (s *sweep) late(l *location, r *readers, clock []int32) (chain, index int32) {
+	c := &s.p.clock
+	if !l.pushed {
+		return r.unordered(clock, c)
+	}
+	if chain, index = r.unordered(clock[:min(c.half, len(clock))], c); index > 0 || r.n == 0 && r.many == 0 {
+		return chain, index
+	}
+	return r.unordered(clock[min(c.half, len(clock)):], c)
 }
 
 // hasRead reports whether the current task has read a segment since it was written.

@@ -19,6 +19,7 @@
 //	order.go         the relations hb and fb             memory.go          the walk over memory that uses them
 //	symbolic.go      views that depend on pos            output.go          every output element is written
 //	onchip.go        owners and capacity                 indices.go         table rows that a step computes
+//	peers.go         one rank speaks for all
 //
 // The walk records the writers and the readers of each segment (readers.go), and the exchange words that a task has
 // observed (observed_words.go). races.go and findings.go report the results, with the help of reachability.go.

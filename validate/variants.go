@@ -115,7 +115,7 @@ func proveVariants(b Backend, prog *ir.Program, w without) []proofOf {
 }
 
 func proveVariant(b Backend, prog *ir.Program, v *ir.Variant, w without) proofOf {
-	flat, diags := ir.Unroll(prog, v)
+	flat, diags := ir.UnrollWithPeers(prog, v)
 	out := proofOf{diags: diags}
 	if flat != nil {
 		p := prove(flat, b, w)
