@@ -55,6 +55,10 @@ inline void named_barrier_sync(int barrier, AMK_SITE) {
   machine::named_barrier_sync(u32(barrier), kThreads, AMK_HERE);
 }
 template <int kThreads>
+inline bool named_barrier_any(int barrier, bool v, AMK_SITE) {
+  return machine::named_barrier_any(u32(barrier), kThreads, v, AMK_HERE);
+}
+template <int kThreads>
 inline void named_barrier_arrive(int barrier, AMK_SITE) {
   machine::named_barrier_arrive(u32(barrier), kThreads, AMK_HERE);
 }

@@ -44,6 +44,8 @@ void complete(NamedBarrier& b) {
     for (Fiber* f : b.arrived) order().barrier_wait(f->id, &b, where);
     b.gone_on.clear();
   }
+  b.any = b.any_says;
+  b.any_says = false;
   std::vector<Fiber*> arrived;
   arrived.swap(b.arrived);
   progress();
@@ -98,6 +100,12 @@ void come_to_named(u32 number, u32 threads, bool waits, Site site) {
 
 void named_barrier_sync(u32 number, u32 threads, Site site) {
   come_to_named(number, threads, true, site);
+}
+// The result is read before the thread comes to the barrier again, which is before the next one.
+bool named_barrier_any(u32 number, u32 threads, bool v, Site site) {
+  if (number < kNamedBarriers && v) current().home->barriers[number].any_says = true;
+  come_to_named(number, threads, true, site);
+  return current().home->barriers[number].any;
 }
 void named_barrier_arrive(u32 number, u32 threads, Site site) {
   come_to_named(number, threads, false, site);

@@ -72,6 +72,7 @@ void lower_registers(u32 registers, Site site);
 
 void block_sync(Site site);
 void named_barrier_sync(u32 number, u32 threads, Site site);
+bool named_barrier_any(u32 number, u32 threads, bool v, Site site);
 void named_barrier_arrive(u32 number, u32 threads, Site site);
 
 // ---- words ----------------------------------------------------------------------------------------

@@ -72,6 +72,7 @@ struct NamedBarrier {
   Site site = {};
   std::vector<Fiber*> arrived, gone_on;
   bool begun = false;  // whether the memory model knows what those have released
+  bool any_says = false, any = false;  // of those that have come, and of those that came last
 };
 constexpr u32 kNamedBarriers = 16;
 

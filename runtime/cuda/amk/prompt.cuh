@@ -271,6 +271,7 @@ template <class S, class Added>
 __device__ __forceinline__ void embed_tokens(Prompt& c, const u8* table, Added&& added) {
   for (int token = c.sm; token < c.tokens; token += kSMs) {
     const int id = load_constant(c.launch.forced + token);
+#pragma unroll 4
     for (int column = c.tid; column < kHidden; column += kConsumers) {
       added(column, token, embedding<S>(c, table, id, token, column));
     }

@@ -41,21 +41,65 @@ __device__ __forceinline__ void append_row(u8* head, int row, const u16* k, cons
   }
 }
 
+// Appends k and v of the rows of a matrix of the cache, from row `first` on, as far as the pass has
+// them, which a warp does: each of its stores fills a matrix. `k` and `v` are those of the pass's
+// first row.
+template <class H>
+__device__ __forceinline__ void append_matrices(Prompt& c, u8* head, int first, const u16* k,
+                                                const u16* v) {
+  const int own = first + c.lane / 4 - c.position, quarter = c.lane & 3;
+  const bool there = own >= 0 && own < c.tokens;
+  const size_t from = there ? size_t(own) * H::kTokenRows : 0;
+#pragma unroll
+  for (int dim = quarter * 4; dim < H::kPaddedHead; dim += 16) {
+    if (there && dim < H::kHeadDim)
+      store_row<H>(head, first + c.lane / 4, dim, false,
+                   *reinterpret_cast<const uint2*>(k + from + dim));
+  }
+  const int row = own - c.lane / 4 + quarter * 2;  // the lane's rows of a dim: this and the next
+  const bool both[2] = {row >= 0 && row < c.tokens, row + 1 >= 0 && row + 1 < c.tokens};
+#pragma unroll
+  for (int dim = 0; dim < H::kHeadDim; dim += 8) {
+    const int of = dim + quarter * 2;
+    const bool real = there && (H::kHeadDim % 8 == 0 || of < H::kHeadDim);
+    const u32 two = transpose8x8(real ? *reinterpret_cast<const u32*>(v + from + of) : 0);
+    if (H::kHeadDim % 8 > 0 && dim + c.lane / 4 >= H::kHeadDim) continue;
+    u16* const at = reinterpret_cast<u16*>(
+        head + cache_offset<H>(first + quarter * 2, dim + c.lane / 4, true));
+    if (both[0] && both[1]) {
+      *reinterpret_cast<u32*>(at) = two;
+    } else {
+      if (both[0]) at[0] = u16(two);
+      if (both[1]) at[1] = u16(two >> 16);
+    }
+  }
+}
+
 // Returns the address of the queries of a token.
 template <class S, class Cache>
 __device__ __forceinline__ const u16* append(Prompt& c, const PlainHeads heads, Cache cache,
                                              int& stride) {
   using H = HeadsOf<S>;
   const u16* qkv = c.values<Element>(heads.in);
-#pragma unroll 1
-  for (int i = c.sm * kConsumerWarps + c.warp; i < c.tokens * H::kKVHeads;
-       i += kSMs * kConsumerWarps) {
-    const int token = i / H::kKVHeads, head = i % H::kKVHeads;
-    const u16* row = qkv + size_t(token) * H::kTokenRows;
-    append_row<H>(head_of_cache<H>(c, cache, head), c.position + token, row + H::k_row(head),
-               row + H::v_row(head), c.lane);
-  }
   stride = H::kTokenRows;
+  const int warp = c.sm * kConsumerWarps + c.warp;
+  if constexpr (kCacheMatrices) {
+    const int begin = c.position / 8, groups = ceil_div(c.position + c.tokens, 8) - begin;
+#pragma unroll 1
+    for (int i = warp; i < groups * H::kKVHeads; i += kSMs * kConsumerWarps) {
+      const int head = i % H::kKVHeads;
+      append_matrices<H>(c, head_of_cache<H>(c, cache, head), (begin + i / H::kKVHeads) * 8,
+                         qkv + H::k_row(head), qkv + H::v_row(head));
+    }
+  } else {
+#pragma unroll 1
+    for (int i = warp; i < c.tokens * H::kKVHeads; i += kSMs * kConsumerWarps) {
+      const int token = i / H::kKVHeads, head = i % H::kKVHeads;
+      const u16* row = qkv + size_t(token) * H::kTokenRows;
+      append_row<H>(head_of_cache<H>(c, cache, head), c.position + token, row + H::k_row(head),
+                 row + H::v_row(head), c.lane);
+    }
+  }
   return qkv;
 }
 

@@ -1,7 +1,8 @@
 // Attention of a prompt's tokens by wgmma: each of two groups of four warps multiplies 64 columns
 // by blocks of the cache that copying warps bring (prompt_ring.cuh), keys and values as they lie
-// there. Scores of a few blocks are computed at once; then block after block is weighed, and shares
-// are joined, in the order of a step. Needs schedule.h with AMK_WGMMA.
+// there. Scores of a slot's blocks are computed at once. So are the sums of the values of those that
+// are of one share, unless a column does not see all of the rows or sums have to be scaled in
+// between. Shares are joined in the order of a step. Needs schedule.h with AMK_WGMMA.
 #pragma once
 
 #include "prompt_shares.cuh"
@@ -24,6 +25,8 @@ struct WideHeads {
   static constexpr int kPieces = kDims / kPieceDims;
   // Blocks of a slot: scores of more would not fit in registers.
   static constexpr int kSlotBlocks = kDims > 64 ? 2 : 4;
+  // Blocks whose values are added up at once: two of a large head were no faster on H200s.
+  static constexpr int kAtOnce = kDims > 64 ? 1 : kSlotBlocks;
   static constexpr int kScores = kSlotBlocks * kCacheRows / 2;  // of a lane
   static constexpr int kKeptBytes = S::kSplits > 1 ? kBlockColumns * H::kPaddedHead * 4 : 0;
   static constexpr int kQueryBytes = kBlockColumns * H::kPaddedHead * 2;
@@ -59,11 +62,11 @@ struct WideLane {
 template <class S>
 struct WideShare {
   using Wide = WideHeads<S>;
+  using H = HeadsOf<S>;
   static constexpr int kSums = Wide::kPieceDims / 2;
   float o[Wide::kPieces][kSums];  // nothing yet, if no block has been multiplied
   float base[2], max[2], sum[2][2];
   bool begun;
-  uint4 p;  // probabilities of a block
 
   __device__ __forceinline__ void forget() {
     begun = false;
@@ -100,41 +103,83 @@ struct WideShare {
     base[0] = top[0], base[1] = top[1];
   }
 
-  // Takes the lane's scores of a block: those of rows r and r + 1 with either column, and then of
-  // rows r + 8 and r + 9. Those that are not seen do not count.
+  // The largest of the lane's scores of a block with either column: those of rows r and r + 1 with
+  // one and the other, and then of rows r + 8 and r + 9.
+  __device__ static __forceinline__ void largest(float (&top)[2], const float* s) {
+#pragma unroll
+    for (int c = 0; c < 2; ++c)
+      top[c] = fmaxf(fmaxf(s[2 * c], s[2 * c + 1]), fmaxf(s[2 * c + 4], s[2 * c + 5]));
+  }
+  // The probabilities of a block, of the rows that are seen; their sums are added.
   template <class IsSeen>
-  __device__ __forceinline__ void take(float (&s)[Wide::kScores], const IsSeen& is_seen) {
-    bool seen[8];
+  __device__ __forceinline__ uint4 probabilities(const float* s, const IsSeen& is_seen) {
     float of[8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) seen[i] = is_seen(i), of[i] = seen[i] ? s[i] : kNoScore;
-    float top[2];
-#pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      top[c] = fmaxf(fmaxf(of[2 * c], of[2 * c + 1]), fmaxf(of[2 * c + 4], of[2 * c + 5]));
-      max[c] = fmaxf(max[c], top[c]);
-    }
-    raise(top);
-#pragma unroll
     for (int i = 0; i < 8; ++i)
-      of[i] = seen[i] ? exp2_approximate(of[i] - base[i / 2 % 2]) : 0.0f;
+      of[i] = is_seen(i) ? exp2_approximate(s[i] - base[i / 2 % 2]) : 0.0f;
 #pragma unroll
     for (int i = 0; i < 4; ++i) sum[i / 2][i % 2] = sum[i / 2][i % 2] + of[i] + of[i + 4];
-    p = make_uint4(pack2(of[0], of[1]), pack2(of[2], of[3]), pack2(of[4], of[5]),
-                   pack2(of[6], of[7]));
+    return make_uint4(pack2(of[0], of[1]), pack2(of[2], of[3]), pack2(of[4], of[5]),
+                      pack2(of[6], of[7]));
   }
-
-  // Adds the values of a block, weighed.
-  __device__ __forceinline__ void weigh(WideOperand values) {
+  // Adds the values of some blocks, weighed, one block after the other.
+  template <int kBlocks>
+  __device__ __forceinline__ void weigh(const uint4 (&p)[kBlocks], WideOperand values) {
     wgmma_begin();
 #pragma unroll
-    for (int i = 0; i < Wide::kPieces; ++i)
-      Element::wgmma(o[i], p, further(values, i * (Wide::kPieceDims / 8) * kNextDims), begun);
+    for (int b = 0; b < kBlocks; ++b) {
+#pragma unroll
+      for (int i = 0; i < Wide::kPieces; ++i) {
+        const u32 at = b * H::kHalfBlockBytes + i * (Wide::kPieceDims / 8) * kNextDims;
+        Element::wgmma(o[i], p[b], further(values, at), b > 0 || begun);
+      }
+    }
     wgmma_commit();
     wgmma_wait<0>();
 #pragma unroll
     for (int i = 0; i < Wide::kPieces; ++i) pin(o[i]);
     begun = true;
+  }
+
+  // Takes the scores of a block, of which only rows that are seen count.
+  template <class IsSeen>
+  __device__ __forceinline__ uint4 take(const float (&s)[Wide::kScores], const IsSeen& is_seen) {
+    float of[8], top[2];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) of[i] = is_seen(i) ? s[i] : kNoScore;
+    largest(top, of);
+#pragma unroll
+    for (int c = 0; c < 2; ++c) max[c] = fmaxf(max[c], top[c]);
+    raise(top);
+    return probabilities(of, is_seen);
+  }
+  // Takes kBlocks blocks at once, if the columns of all warps of the group see all rows and no sum
+  // has to be scaled after the first block. Otherwise the blocks are still to be taken, and what
+  // has been done here for the first one will be found done.
+  template <int kBlocks>
+  __device__ __forceinline__ bool take_all(const float (&s)[Wide::kScores], bool sees_all,
+                                           int group, WideOperand values) {
+    bool must_wait = !sees_all;
+    if (sees_all) {
+      float top[kBlocks][2], of_first[2];
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b) {
+        largest(top[b], s + b * 8);
+#pragma unroll
+        for (int c = 0; c < 2; ++c) max[c] = fmaxf(max[c], top[b][c]);
+      }
+      of_first[0] = top[0][0], of_first[1] = top[0][1];
+      raise(of_first);
+#pragma unroll
+      for (int b = 1; b < kBlocks; ++b)
+        must_wait |= top[b][0] > base[0] + kSlack | top[b][1] > base[1] + kSlack;
+    }
+    if (named_barrier_any<kConsumers / 2>(4 + group, must_wait)) return false;
+    uint4 p[kBlocks];
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) p[b] = probabilities(s + b * 8, [](int) { return true; });
+    weigh(p, values);
+    return true;
   }
 
   // Joins the sums of all lanes, in the order of HeadGroup::join_lanes.
@@ -203,21 +248,42 @@ struct WideUnit : LaneColumns<S, WideLane<S>> {
     for (int i = 0; i < Wide::kScores; ++i) s[i] = scaled_score<S>(s[i] + odd[i]);
   }
 
-  // Takes the scores of a block.
-  __device__ __forceinline__ void take(WideShare<S>& share, float (&s)[Wide::kScores], int block) {
-    const int from = block * kCacheRows, in_block = (this->lane.lane & 3) * 2;
-    if (first_seen<S>(this->last) <= from && from + kCacheRows <= this->first) {
-      share.take(s, [](int) { return true; });
-      return;
+  // Whether all columns see all rows of the blocks from one to another.
+  __device__ __forceinline__ bool sees_all(int from, int to) const {
+    return first_seen<S>(this->last) <= from * kCacheRows &&
+           (to + 1) * kCacheRows <= this->first;
+  }
+  // Takes the first `blocks` of a slot at once, if there are several and that is possible.
+  template <int kBlocks>
+  __device__ __forceinline__ bool take_all(WideShare<S>& share, const float (&s)[Wide::kScores],
+                                           int blocks, bool sees_all, int group,
+                                           WideOperand values) const {
+    if constexpr (kBlocks > 1) {
+      if (blocks == kBlocks)
+        return share.template take_all<kBlocks>(s, sees_all, group, values);
+      return take_all<kBlocks - 1>(share, s, blocks, sees_all, group, values);
     }
-    SeenRows seen[2];
+    return false;
+  }
+  // Takes a block.
+  __device__ __forceinline__ void take(WideShare<S>& share, const float (&s)[Wide::kScores],
+                                       int block, bool sees_all, WideOperand values) {
+    uint4 p[1];
+    if (sees_all) {
+      p[0] = share.take(s, [](int) { return true; });
+    } else {
+      const int from = block * kCacheRows, in_block = (this->lane.lane & 3) * 2;
+      SeenRows seen[2];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int c = i / 2 % 2, row = in_block + i / 4 * 8 + i % 2, own = this->position[c];
-      seen[c] = {first_seen<S>(own) - from, own - from};
-      if (row == seen[c].end) this->own[c] = s[i];
+      for (int i = 0; i < 8; ++i) {
+        const int c = i / 2 % 2, row = in_block + i / 4 * 8 + i % 2, own = this->position[c];
+        seen[c] = {first_seen<S>(own) - from, own - from};
+        if (row == seen[c].end) this->own[c] = s[i];
+      }
+      p[0] = share.take(
+          s, [&](int i) { return seen[i / 2 % 2].has(in_block + i / 4 * 8 + i % 2); });
     }
-    share.take(s, [&](int i) { return seen[i / 2 % 2].has(in_block + i / 4 * 8 + i % 2); });
+    share.weigh(p, values);
   }
 };
 
@@ -264,33 +330,51 @@ __device__ __forceinline__ void attend_wide(Prompt& c, const WideUnits<S>& units
   share.forget();
   int split = 0;
   auto walk = units.walk(column);
+  const auto end_splits = [&] {
+#pragma unroll 1
+    for (; split < walk.split; ++split)
+      u.end_split(c, split, sinks, [&](int row) { return (c.lane & ~3) + row % 8 / 2; });
+  };
+  // Those of which a window shows nothing. The first one may have sinks.
+  if constexpr (S::kWindowRows > 0) end_splits();
 #pragma unroll 1
   while (!walk.ends()) {
     const u32 slot = c.next.slot;
     while (!barrier_try_wait(&c.shared.full[slot], c.next.phase(), kCopyWarps)) {
     }
     u8* const keys = Wide::slot(slot);
+    u8* values = keys + Wide::kSlotBlocks * H::kHalfBlockBytes;
     float s[Wide::kScores];
     u.score(s, mine, keys);
 #pragma unroll 1
-    for (int i = 0; i < Wide::kSlotBlocks && !walk.ends(); ++i) {
-      const int block = walk.block(), of_split = walk.split, of_warp = walk.warp;
-      u8* const values = keys + (Wide::kSlotBlocks + i) * H::kHalfBlockBytes;
-      if (end / kCacheRows == block && end % kCacheRows > 0)
-        clear_values<H>(values, end % kCacheRows, c.tid);
-      u.take(share, s, block);
-      share.weigh(wide_operand<kMatrixBytes, kNextDims>(values + lane.first_dim / 8 * kNextDims));
+    for (int left = Wide::kSlotBlocks; left > 0 && !walk.ends();) {
+      // As many as the slot has of the share.
+      const int blocks = Wide::kAtOnce > 1 ? min(walk.left(), left) : 1;
+      const int last = walk.block(blocks - 1);
+      left -= blocks;
+      if (end / kCacheRows == last && end % kCacheRows > 0)
+        clear_values<H>(values + (blocks - 1) * H::kHalfBlockBytes, end % kCacheRows, c.tid);
+      const WideOperand of_values =
+          wide_operand<kMatrixBytes, kNextDims>(values + lane.first_dim / 8 * kNextDims);
+      const bool sees_all = u.sees_all(walk.block(), last);
+      const bool taken = u.template take_all<Wide::kAtOnce>(share, s, blocks, sees_all, group,
+                                                            of_values);
+#pragma unroll 1
+      for (int i = 0; i < blocks; ++i) {
+        if (!taken)
+          u.take(share, s, walk.block(i), sees_all, further(of_values, i * H::kHalfBlockBytes));
 #pragma unroll
-      for (int k = 0; k + 8 < Wide::kScores; ++k) s[k] = s[k + 8];
-      walk.advance();
+        for (int k = 0; k + 8 < Wide::kScores; ++k) s[k] = s[k + 8];
+      }
+      values += blocks * H::kHalfBlockBytes;
+      const int of_split = walk.split, of_warp = walk.warp;
+      walk.advance(blocks);
       if (walk.is_in(of_split, of_warp)) continue;
       float sum[2];
       share.join_lanes(sum);
       u.join_warp(share.base, share.max, sum, [&](int k, int n) { return share.of(k, n); });
       share.forget();
-#pragma unroll 1
-      for (; split < walk.split; ++split)
-        u.end_split(c, split, sinks, [&](int row) { return (c.lane & ~3) + row % 8 / 2; });
+      end_splits();
     }
     if (c.lane == 0) barrier_arrive(&c.shared.empty[slot], 1);
     c.next.template advance<Wide::kSlots>();

@@ -46,12 +46,19 @@ struct BlockWalk {
     skip_empty();
   }
   __device__ __forceinline__ bool ends() const { return split == S::kSplits; }
-  __device__ __forceinline__ int block() const { return SplitBlocks<S>{split}.block(number); }
+  // The block, or the i-th one of the share after it.
+  __device__ __forceinline__ int block(int i = 0) const {
+    return SplitBlocks<S>{split}.block(number + i * kWarps);
+  }
+  // How many blocks of the share are left.
+  __device__ __forceinline__ int left() const {
+    return (SplitBlocks<S>{split}.number(last + 1) - 1 - number) / kWarps + 1;
+  }
   __device__ __forceinline__ bool is_in(int of_split, int share) const {
     return split == of_split && warp == share;
   }
-  __device__ __forceinline__ void advance() {
-    number += kWarps;
+  __device__ __forceinline__ void advance(int blocks = 1) {
+    number += blocks * kWarps;
     skip_empty();
   }
 

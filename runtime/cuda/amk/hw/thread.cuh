@@ -46,6 +46,22 @@ template <int kThreads>
 __device__ __forceinline__ void named_barrier_sync(int barrier) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kThreads) : "memory");
 }
+// The same; whether any of the threads says so.
+template <int kThreads>
+__device__ __forceinline__ bool named_barrier_any(int barrier, bool v) {
+  u32 any;
+  asm volatile(
+      "{\n"
+      ".reg .pred v, any;\n"
+      "setp.ne.u32 v, %2, 0;\n"
+      "bar.red.or.pred any, %1, %3, v;\n"
+      "selp.u32 %0, 1, 0, any;\n"
+      "}"
+      : "=r"(any)
+      : "r"(barrier), "r"(u32(v)), "n"(kThreads)
+      : "memory");
+  return any;
+}
 template <int kThreads>
 __device__ __forceinline__ void named_barrier_arrive(int barrier) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(kThreads) : "memory");
