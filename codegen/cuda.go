@@ -177,9 +177,12 @@ func (d *cudaData) Sizes() []sizeConstant {
 		{"kKVHeads", "kKVHeadCounts", ir.KVHeadsOf}, {"kHeadDim", "kHeadDims", ir.HeadDimOf},
 		{"kExperts", "kExpertCounts", ir.ExpertsOf}, {"kExpertsPerToken", "kExpertsOfTokens", ir.PerTokenOf},
 		{"kShared", "kSharedWidths", ir.SharedOf}, {"kSharedGates", "kSharedGateCounts", ir.SharedGatesOf},
-		{"kConvChannels", "kConvWidths", ir.ChannelsOf}, {"kConvTaps", "kConvReaches", ir.TapsOf}} {
+		{"kConvChannels", "kConvWidths", ir.ChannelsOf}, {"kConvTaps", "kConvReaches", ir.TapsOf},
+		{"kStateHeads", "kStateHeadCounts", ir.StateHeadsOf},
+		{"kStateKeyHeads", "kStateKeyHeadCounts", ir.StateKeyHeadsOf}, {"kStateKeys", "kStateKeySizes", ir.StateKeysOf},
+		{"kStateValues", "kStateValueSizes", ir.StateValuesOf}} {
 		if m.Most(c.of) == 0 {
-			continue // there are no experts, or no convolutions
+			continue // no layer has such a thing
 		}
 		size := sizeConstant{Name: c.name, Value: m.Most(c.of), List: c.list}
 		if m.Differ(c.of) {

@@ -99,8 +99,8 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	case kernel.CacheRows:
 		walk("turns.cache<%s>(p.c, %s, position%s);", st.Struct, layer, get(b.state(s, k.Cache, at, layer)))
 	}
-	if state := kind.State(k); state != nil {
-		args += get(b.state(s, *state, at, computed))
+	for _, state := range kind.States(k) {
+		args += get(b.state(s, state, at, computed))
 	}
 	join, joins := b.joins[s]
 	switch {
@@ -125,17 +125,19 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	return err
 }
 
-// call is a line of code, or two where it is too long for one.
-func call(indent, text string) []string {
-	const room = 100
-	if len(indent)+len(text) <= room {
-		return []string{indent + text}
+// call is a line of code, or several where it is too long for one.
+func call(indent, text string) (lines []string) {
+	for room := maxLine - len(indent); len(text) > room; room = maxLine - len(indent) {
+		at := strings.LastIndex(text[:room], ", ")
+		if at < 0 {
+			break
+		}
+		lines = append(lines, indent+text[:at+1])
+		if text = text[at+2:]; len(lines) == 1 {
+			indent += "    "
+		}
 	}
-	at := strings.LastIndex(text[:room-len(indent)], ", ")
-	if at < 0 {
-		return []string{indent + text}
-	}
-	return []string{indent + text[:at+1], indent + "    " + text[at+2:]}
+	return append(lines, indent+text)
 }
 
 // operand returns ops[k], or an operand without a name when there is none; validate has checked arities, and a name

@@ -11,6 +11,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 	"amkc/runtime/host"
 )
 
@@ -182,7 +183,7 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 
 // layers are what the layers differ in.
 func (b *builder) layers() ([]host.Layer, error) {
-	m, places := &b.p.Model, b.cacheSlots()
+	m, places := &b.p.Model, b.cacheSlots(kernel.Named.Cache)
 	arena, _ := ir.CacheArena(b.p)
 	out := make([]host.Layer, m.Layers)
 	for layer := range out {
@@ -190,6 +191,13 @@ func (b *builder) layers() ([]host.Layer, error) {
 		s := f.State()
 		out[layer] = host.Layer{Heads: f.Heads, KVHeads: s.Heads, HeadDim: s.Elements, CacheBlock: s.Block(m.Cache),
 			Inputs: s.Inputs}
+		if f.StateHeads > 0 {
+			var err error
+			if out[layer].CacheAt, out[layer].State, err = b.stateOf(layer); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		slot, known := places[layer]
 		if !known {
 			return nil, diag.Errorf(codeStructure, "program", "layer %d has no cache that a stage of its own reads; "+
@@ -198,6 +206,24 @@ func (b *builder) layers() ([]host.Layer, error) {
 		out[layer].CacheAt = arena[slot].Offset
 	}
 	return out, nil
+}
+
+// stateOf is where a layer's states begin in the cache of a sequence, and how many bytes they have: side by side.
+func (b *builder) stateOf(layer int) (at, bytes int, err error) {
+	arena, _ := ir.CacheArena(b.p)
+	slots := []int{}
+	for _, name := range []string{kernel.Named.Memory, kernel.Named.Pending, kernel.Named.Before} {
+		if slot, known := b.cacheSlots(name)[layer]; known {
+			slots = append(slots, slot)
+		}
+	}
+	slices.Sort(slots)
+	if len(slots) != 3 || slots[2]-slots[0] != 2 {
+		return 0, 0, diag.Errorf(codeStructure, "program", "layer %d has %d states of its own, or not side by side; "+
+			"want that of its heads, what is pending, and what it convolves", layer, len(slots))
+	}
+	last := arena[slots[2]]
+	return arena[slots[0]].Offset, last.Offset + last.Bytes - arena[slots[0]].Offset, nil
 }
 
 // labels are those of the numbered stages, in their order.
@@ -244,6 +270,9 @@ func (b *builder) traffic() host.Traffic {
 			for _, i := range (site{loop: section.loop}).indicesOf(s) {
 				for k := range s.Ops {
 					o := &s.Ops[k]
+					if m, err := b.names.At(operand(o.In, 5).Buf, i); err == nil && o.Code == ir.RECURRENCE {
+						t.States += int64(b.p.Buffers[m.Declared].Bytes())
+					}
 					m, err := b.names.At(operand(o.In, 1).Buf, i)
 					if err != nil {
 						continue

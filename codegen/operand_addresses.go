@@ -166,23 +166,25 @@ func (b *builder) state(s *ir.Stage, name string, at site, variable string) (str
 		nil
 }
 
-// stateByLayer is where the caches of the layers of a stage begin, by the table of all layers.
+// stateByLayer is where what the layers of a stage keep begins, by the table of all layers: one of rows of positions,
+// and one for each name of a STATE. It says 0 of layers without.
 func (b *builder) stateByLayer(s *ir.Stage, name string, at site, variable string) (string, error) {
-	begin, slots := make([]string, b.p.Model.Layers), b.cacheSlots()
+	begin, slots := slices.Repeat([]string{"0"}, b.p.Model.Layers), b.cacheSlots(name)
 	for layer, slot := range slots {
 		if layer < len(begin) {
 			begin[layer] = itoa(b.cacheAt[slot])
 		}
 	}
-	wrong, further := slices.Contains(begin, ""), 0 // layers after the one that the loop counts
+	wrong, further := false, 0 // layers after the one that the loop counts
 	for t, i := range at.indicesOf(s) {
 		layer, known := s.Layer.At(i)
 		m, err := b.names.At(name, i)
 		if t == 0 {
 			further = layer - i
 		}
-		wrong = wrong || !known || err != nil || layer-i != further ||
-			!slices.Contains(b.caches[m.Declared], slots[layer])
+		slot, has := slots[layer]
+		wrong = wrong || !known || err != nil || layer-i != further || !has ||
+			!slices.Contains(b.caches[m.Declared], slot)
 	}
 	if wrong {
 		return "", diag.Errorf(codeStructure, "buffer "+name, "is of several sizes, and a loop takes the layers out "+
@@ -192,19 +194,45 @@ func (b *builder) stateByLayer(s *ir.Stage, name string, at site, variable strin
 	if at.loop != nil {
 		first, by = at.loop.First+further, max(1, at.loop.Step)
 	}
-	table := b.table("size_t", constName(kernel.Named.Cache)+"At", begin, "where each layer's cache begins")
+	_, of := ir.InLayer(kernel.Named.Cache)
+	if _, own := ir.InLayer(name); b.isState(own) {
+		of = own
+	}
+	table := b.table("size_t", "k"+camel(of)+"At", begin, "where each layer's "+tabled(of)+" begins")
 	return fmt.Sprintf(", %s[%s]", table, at.expression(variable, first, by)), nil
 }
 
-// cacheSlots returns which cache of the arena each layer has, which no state-dict key tells.
-func (b *builder) cacheSlots() map[int]int {
+// tabled is what a table of places is of.
+func tabled(of string) string {
+	if _, cache := ir.InLayer(kernel.Named.Cache); of == cache {
+		return "cache"
+	}
+	return of
+}
+
+// isState reports whether layers have a STATE of such a name.
+func (b *builder) isState(of string) bool {
+	return slices.ContainsFunc(b.p.Buffers, func(buf ir.Buffer) bool {
+		_, name := ir.InLayer(buf.Name)
+		return buf.Kind == ir.Recurrent && name == of
+	})
+}
+
+// cacheSlots returns which cache of the arena each layer has, which no state-dict key tells; or which STATE, of those
+// that are called like one in their layers.
+func (b *builder) cacheSlots(like string) map[int]int {
+	_, name := ir.InLayer(like)
+	state := b.isState(name)
 	out := map[int]int{}
 	for _, sec := range sections(&b.p.Variants[0]) {
 		at := site{loop: sec.loop}
 		for _, s := range sec.stages {
 			for _, i := range at.indicesOf(s) {
 				for k := range s.Ops {
-					b.cacheSlot(out, s, &s.Ops[k], i)
+					b.cacheSlot(out, s, &s.Ops[k], i, func(buf *ir.Buffer) bool {
+						_, own := ir.InLayer(buf.Name)
+						return (buf.Kind == ir.Recurrent) == state && (!state || own == name)
+					})
 				}
 			}
 		}
@@ -213,10 +241,11 @@ func (b *builder) cacheSlots() map[int]int {
 }
 
 // cacheSlot notes which cache an op of a stage reads, in an iteration.
-func (b *builder) cacheSlot(slots map[int]int, s *ir.Stage, o *ir.Op, i int) {
+func (b *builder) cacheSlot(slots map[int]int, s *ir.Stage, o *ir.Op, i int, wanted func(*ir.Buffer) bool) {
 	for _, in := range o.In {
 		m, err := b.names.At(in.Buf, i)
-		if layer, known := s.Layer.At(i); err == nil && known && b.caches[m.Declared] != nil {
+		if layer, known := s.Layer.At(i); err == nil && known && b.caches[m.Declared] != nil &&
+			wanted(&b.p.Buffers[m.Declared]) {
 			slots[layer] = b.caches[m.Declared][m.K]
 		}
 	}

@@ -60,7 +60,7 @@ func (b *builder) checkReadAgain(s *ir.Stage, k *kernel.Stage, at site, f format
 // resultsOfUnits are the results of a stage whose units read rows of some SMs alone.
 func resultsOfUnits(s *ir.Stage) (out []ir.Operand) {
 	if slices.ContainsFunc(s.Ops, func(o ir.Op) bool {
-		return o.Code == ir.ATTENTION || o.Code == ir.AttentionCombine || o.Code == ir.ShortConv
+		return slices.Contains([]ir.Opcode{ir.ATTENTION, ir.AttentionCombine, ir.ShortConv, ir.RECURRENCE}, o.Code)
 	}) {
 		for k := range s.Ops {
 			out = append(out, s.Ops[k].Out...)

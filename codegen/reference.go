@@ -155,11 +155,12 @@ func (r *referenceWriter) body(title string, nodes []ir.GraphNode, layers []int,
 func (r *referenceWriter) handedOver() error {
 	r.result = map[string]part{}
 	for i := range r.nodes {
-		if r.nodes[i].Op != "attention" && r.nodes[i].Op != "short_conv" {
+		op := r.nodes[i].Op
+		if op == "gated_attention" || !slices.Contains(mixers, op) {
 			continue
 		}
 		var linears, parts []*ir.GraphNode
-		for _, in := range r.nodes[i].Inputs {
+		for _, in := range append(slices.Clone(r.nodes[i].Inputs), r.gateOf(&r.nodes[i])...) {
 			n, err := r.find(in)
 			if err != nil {
 				return err
@@ -177,7 +178,7 @@ func (r *referenceWriter) handedOver() error {
 			}
 			linears, parts = append(linears, r.product(n)), append(parts, part)
 		}
-		if r.nodes[i].Op == "short_conv" { // whose parts are in the order of their products
+		if op != "attention" { // whose parts are in the order of their products
 			byIndex := func(a, b *ir.GraphNode) int { return cmp.Compare(r.index(a), r.index(b)) }
 			slices.SortFunc(linears, byIndex)
 			slices.SortFunc(parts, byIndex)
@@ -191,6 +192,16 @@ func (r *referenceWriter) handedOver() error {
 		for _, n := range parts {
 			r.result[n.Name] = part{vector: vector, first: first, whole: whole, last: last.Name}
 			first += n.Shape[0]
+		}
+	}
+	return nil
+}
+
+// gateOf is the gate of what attention makes, which is published with its inputs; nothing where there is none.
+func (r *referenceWriter) gateOf(attention *ir.GraphNode) []string {
+	for i := range r.nodes {
+		if n := &r.nodes[i]; n.Op == "gated_attention" && n.Inputs[0] == attention.Name {
+			return n.Inputs[1:]
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func (r *referenceWriter) node(i int) error {
 	}
 	arity := map[string]int{"embed": 0, "rmsnorm": 1, "layernorm": 1, "linear": 1, "rope": 1, "attention": 3,
 		"kv_append": 1, "add": 2, "argmax": 1, "route": 1, "gated_by": 2, "experts_up": 2, "experts_down": 2,
-		"short_conv": 3}
+		"short_conv": 3, "delta_rule": 4, "gated_attention": 2}
 	finishing := ir.FinishedBy(n.Op)
 	if finishing != nil {
 		if arity[n.Op] = 1; finishing.Gated() {
@@ -66,6 +66,10 @@ func (r *referenceWriter) node(i int) error {
 		return r.gatedBy(n, in[0])
 	case "short_conv":
 		return r.shortConv(n, in)
+	case "delta_rule":
+		return r.deltaRule(n, in)
+	case "gated_attention":
+		return r.gatedAttention(n, in)
 	case "scale":
 		return r.inPlace(n, in[0], "kScale", n.FloatOr("scale", 1))
 	case "soft_cap":
@@ -143,10 +147,16 @@ func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 	return nil
 }
 
+// mixers are the operations that read what a product has published: attention, what gates it, and what layers have in
+// place of it.
+var mixers = []string{"attention", "gated_attention", "short_conv", "delta_rule"}
+
 // output is where a node's result goes: among the parts of what is published, rounded, or to a vector of its own.
-// What attention or a convolution reads is rounded, and what is normalised.
+// What mixers read is rounded, and what is normalised.
 func (r *referenceWriter) output(n *ir.GraphNode) value {
-	v := value{rounded: n.Op == "rope" || r.isBranch(n) || r.reads("attention", n) || r.reads("short_conv", n)}
+	v := value{rounded: n.Op == "rope" || r.isBranch(n) || slices.ContainsFunc(mixers, func(op string) bool {
+		return r.reads(op, n)
+	})}
 	if p, is := r.result[n.Name]; is {
 		v.at, v.rounded = plus("v."+p.vector, p.first), true
 	} else if v.rounded {

@@ -9,6 +9,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/ir/format"
 	"amkc/ir/transform"
+	"amkc/kernel"
 )
 
 // A supply is where the buffers of a program hold what is made of a tensor of the checkpoint: row j of it is row
@@ -259,14 +260,19 @@ func (r *referenceWriter) address(n *ir.GraphNode, k int, tensor string, places 
 // cacheOfLayers is C++ for the number of a layer's cache in the arena, or for where it begins if they are of several
 // sizes.
 func (r *referenceWriter) cacheOfLayers(n *ir.GraphNode) (string, error) {
+	return r.keptByLayers(n, kernel.Named.Cache, "cache")
+}
+
+// keptByLayers is that of what layers keep, which is called like a buffer of theirs.
+func (r *referenceWriter) keptByLayers(n *ir.GraphNode, name, role string) (string, error) {
 	inOrder := true
 	values := slices.Repeat([]string{"0"}, len(r.g.Layers))
-	slots := r.cacheSlots()
+	slots := r.cacheSlots(name)
 	for layer := range values {
 		slot, known := slots[layer]
 		if !known {
 			if !slices.Contains(r.layers, layer) {
-				continue // of another kind, without attention
+				continue // of another kind
 			}
 			return "", r.refuse(n, "needs the cache of layer %d; want a stage of that layer whose attention has one",
 				layer)
@@ -277,12 +283,12 @@ func (r *referenceWriter) cacheOfLayers(n *ir.GraphNode) (string, error) {
 		}
 	}
 	if r.cacheAt != nil {
-		return r.table("size_t", "cache", values) + "[r.layer]", nil
+		return r.table("size_t", role, values) + "[r.layer]", nil
 	}
 	if inOrder {
 		return "r.layer", nil
 	}
-	return r.table("int", "cache", values) + "[r.layer]", nil
+	return r.table("int", role, values) + "[r.layer]", nil
 }
 
 // table declares a list with a place for each layer, unless there is the same already.

@@ -95,10 +95,10 @@ func (b *builder) placeReadings() error {
 			if sees[last] == nil && !kind.Asked {
 				sees[last] = s
 			}
-			if len(s.Waits) == 1 && kind.ReadsLate() {
-				waited, err := ir.Resolve(s.Waits[0].Counter, index)
+			for _, wait := range lateWaits(s, kind) {
+				waited, err := ir.Resolve(wait.Counter, index)
 				first := sees[waited]
-				if err == nil && waited != last && first != nil && kernel.Of(first).ReadsLate() {
+				if err == nil && waited != last && first != nil && keeps(kernel.Of(first)) {
 					_, of, _ := strings.Cut(waited, ".")
 					if numbers[of] == 0 {
 						numbers[of] = len(numbers) + 1
@@ -122,6 +122,20 @@ func (b *builder) placeReadings() error {
 	}
 	return nil
 }
+
+// lateWaits are those of a stage that may be for an exchange before the last.
+func lateWaits(s *ir.Stage, kind *kernel.Body) []ir.Wait {
+	switch n := len(s.Waits); {
+	case kind.ReadsTwo && n == 2:
+		return s.Waits[1:]
+	case n == 1 && kind.ReadsLate():
+		return s.Waits
+	}
+	return nil
+}
+
+// keeps reports whether a body may keep an exchange.
+func keeps(b *kernel.Body) bool { return b != nil && b.Holds() }
 
 // stage looks at a stage in the iteration with an index.
 func (h *waitOrder) stage(s *ir.Stage, at site, index int) error {
@@ -217,20 +231,28 @@ func (h *waitOrder) wait(s *ir.Stage, kind *kernel.Body, index int) error {
 			"comes first in the step, and no stage publishes what it reads: want one of %s before it", ir.EMBED)
 	}
 	waited := "nothing"
-	if len(s.Waits) > 0 {
-		var err error
-		if waited, err = ir.Resolve(s.Waits[0].Counter, index); err != nil {
+	for i, w := range s.Waits {
+		counter, err := ir.Resolve(w.Counter, index)
+		if err != nil {
 			return err
 		}
+		if i == 0 {
+			waited = counter
+			continue
+		}
+		waited += " and " + counter
 	}
 	want, how := h.counter, h.b.readings[s]
 	if how.holds > 0 {
 		h.held[how.holds] = h.counter
 	}
-	if how.held > 0 {
-		want = h.held[how.held]
+	switch held := h.held[how.held]; {
+	case kind.ReadsTwo:
+		want += " and " + counterName(held)
+	case how.held > 0:
+		want = held
 	}
-	if len(s.Waits) != 1 || waited != want {
+	if waited != want {
 		return diag.Errorf(codeStructure, "stage "+s.Name,
 			"waits for %s, and the kernel for %s, which the stage before it, %s, publishes: want a wait for that, "+
 				"and the stage right after the one whose vector it reads",

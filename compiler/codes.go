@@ -26,7 +26,9 @@ stages, which the message names with their ops and what is lacking of them. amkc
 so. Of experts it lacks routers with jitter or more than 32 groups, and branches that begin without a norm. No build
 can be made of such a model; dump, validate FILE and everything with --device ref take it.
 
-Of short convolutions it lacks those that see more than 8 positions, and models that have them in all layers.`)
+Of short convolutions it lacks those that see more than 8 positions, and models that have them in all layers. Of
+recurrent states it lacks passes of several tokens, models that have them in all layers, and states that are larger
+than 128 by 128: a thread has 64 elements at most, of one column.`)
 	codeEmitted = diag.New("AMK5106", "what would be emitted is not what was proved", `
 Before anything is written, the schedule is read back out of the rendered headers, by the reader that amkc verify uses
 and that shares nothing with the templates, and compared with the proved program. The notes say where they differ.

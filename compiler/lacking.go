@@ -60,11 +60,42 @@ func lacksOf(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) []strin
 		return []string{fmt.Sprintf(" of more than %d positions", mostTaps)}
 	case op.Code == ir.ShortConv && !p.Model.StatesDiffer():
 		return []string{" in all layers"}
+	case op.Code == ir.RECURRENCE:
+		return lacksOfStates(p, op, buffers, index)
 	case op.Code == ir.SELECTED:
 		return lacksOfExperts(p, op, buffers, index)
 	}
 	return nil
 }
+
+// lacksOfStates says what the kernel lacks of a recurrence.
+func lacksOfStates(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) (lacks []string) {
+	if p.Pass.NumTokens() > 1 {
+		lacks = append(lacks, " in passes of several tokens")
+	}
+	if !p.Model.StatesDiffer() {
+		lacks = append(lacks, " in all layers")
+	}
+	m, err := buffers.At(op.In[5].Buf, index)
+	if err != nil {
+		return lacks
+	}
+	shape := p.Buffers[m.Declared].Shape
+	keys, values := shape[len(shape)-2], shape[len(shape)-1]
+	parts := stateThreads / ((values + 31) / 32 * 32) // of a column
+	if parts == 0 || (keys+parts-1)/parts > mostOfColumn || 2*keys+values > mostConvolved {
+		lacks = append(lacks, fmt.Sprintf(" of states of %d by %d", keys, values))
+	}
+	return lacks
+}
+
+// What threads have of a state, of which mostOfColumn elements of a column are in registers of each, and how many
+// elements of a query, a key and a value there is room for (recurrence.cuh).
+const (
+	stateThreads  = 256
+	mostOfColumn  = 64
+	mostConvolved = 512
+)
 
 // lacksOfExperts says what the kernel lacks of a product with the matrices of experts.
 func lacksOfExperts(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) (lacks []string) {

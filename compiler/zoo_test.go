@@ -28,7 +28,7 @@ type bodiless struct{ prefix, target, refusal string }
 // lacking are those of which the kernel lacks something: what, as AMK5125 has it.
 func lacking() (out []bodiless) {
 	for prefix, refusal := range map[string]string{"flex-olmo": "of the residual without a norm",
-		"phimoe": "TOPK with jitter", "qwen3-5": "RECURRENCE"} {
+		"phimoe": "TOPK with jitter"} {
 		out = append(out, bodiless{prefix, "h200", refusal}, bodiless{prefix, "t4", refusal})
 	}
 	return out

@@ -7,8 +7,9 @@ import (
 )
 
 // traffic counts the bytes that a step reads, as the emitted project's own facts do: every weight that a matrix stage
-// streams, as often as one does, the norms, and K and V of each earlier position that attention sees. An embedding
-// table is only looked up, and of experts only those are read that a router has chosen, for each token of a pass.
+// streams, as often as one does, the norms, K and V of each earlier position that attention sees, and states. An
+// embedding table is only looked up, and of experts only those are read that a router has chosen, for each token of a
+// pass.
 func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 	count := func(s *ir.Stage, i int) {
 		for k := range s.Ops {
@@ -25,6 +26,8 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 					chosen := s.Ops[k].In[2].Dims
 					weights += float64(b.Bytes()) / float64(max(1, b.Shape[0])) *
 						float64(r.program.Pass.NumTokens()*chosen[len(chosen)-1].Len(pos))
+				case role == op.Kept: // and written
+					rows += float64(b.Bytes())
 				case role == op.Cache && b.Kind == ir.KVCache && len(b.Shape) >= 4: // of attention keys, or values
 					d := len(b.Shape) - 3                       // after that of sequences, if there is one
 					seen := ir.Span(o.Dims[d].Lo, o.Dims[d].Hi) // by all parts together

@@ -197,6 +197,8 @@ func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 				t.share += product(dims)
 				t.apart = t.apart || len(b.Pages) > 0 && r.onPage[b.Pages[0]] == 1
 				whole = max(whole, float64(b.Numel()))
+			case role == op.Kept: // loaded as it is, and stored
+				t.polled += product(dims) * float64(b.DType.Bytes(1))
 			case s.body.Streams == kernel.CacheRows && role == op.Cache:
 				r.cache(&t, o, b, dims, blocksOf(o.In[n].Dims, span, pos))
 			case b.Kind == ir.Weight && role == op.Matrix:

@@ -95,7 +95,7 @@ var Families = []Family{
 	{"qwen2_moe", "Qwen1.5-MoE, Qwen2-57B-A14B", true, nil, importQwen2MoE},
 	{"qwen2_vl", "Qwen2-VL: the part that reads text", true, nil, importComposite},
 	{"qwen3", "Qwen3, its dense models", true, h100AndH200, importQwen3},
-	{"qwen3_5_text", "Qwen3.5 and later, their dense models without images", false, nil, importQwen35Text},
+	{"qwen3_5_text", "Qwen3.5 and later, their dense models without images", true, nil, importQwen35Text},
 	{"qwen3_moe", "Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder", true, nil, importQwen3MoE},
 	{"qwen3_vl", "Qwen3-VL, its dense models: the part that reads text", true, nil, importComposite},
 	{"seed_oss", "Seed-OSS", true, h200, importSeedOSS},

@@ -82,7 +82,7 @@ func (d *decoder) attention(b *nodes, m *ir.Model, names *tensorNames, form *lay
 	q, k := linear("q_proj", n, qd, h, d.biased.heads), linear("k_proj", n, kd, h, d.biased.heads)
 	v, gate := linear("v_proj", n, kd, h, d.biased.heads), ""
 	if d.gatedHeads {
-		gate = linear("q_gate", n, qd, h, d.biased.heads)
+		gate = linear("g_proj", n, qd, h, d.biased.heads)
 	}
 	q, k, v = d.clipped(b, "q_clip", q, qd), d.clipped(b, "k_clip", k, kd), d.clipped(b, "v_clip", v, kd)
 	if d.normedHeads {

@@ -40,7 +40,7 @@ func (m *importer) lfm2(architecture string, modelled []string, inert map[string
 // gatedConvolutions are those of all layers: B, C and x are projected, B·x is convolved, and C multiplies that.
 func (m *importer) gatedConvolutions(model *ir.Model, biased bool) []*mixer {
 	h, count := model.Hidden, m.taps("conv_L_cache", 3)
-	x := &mixer{kind: "conv", last: "conv_out", biased: biased, channels: h, taps: count}
+	x := &mixer{kind: "conv", last: "conv_out", biased: biased, facts: ir.Mixer{Channels: h, Taps: count}}
 	x.nodes = func(b *nodes, in string, linear linearNode) (string, int) {
 		gate, of := linear("b_proj", in, h, h, biased), linear("c_proj", in, h, h, biased)
 		weights := []ir.GraphWeight{tapsOf(m.names.inLayer("conv.conv.weight"), h, count)}

@@ -11,18 +11,18 @@ type mixer struct {
 	last   string // the node of its last product
 	biased bool   // which has a bias
 
-	channels, taps int // of its short convolution
+	facts ir.Mixer // of its convolution, or its state
 
 	// nodes appends what it computes of a vector before its last product, and returns the node and its size.
 	nodes func(b *nodes, in string, linear linearNode) (out string, size int)
 }
 
-// factsOfMixers are those of all layers, of which some have convolutions.
+// factsOfMixers are those of all layers, of which some have something in place of attention.
 func factsOfMixers(mixers []*mixer, model *ir.Model) []ir.LayerFacts {
 	layers := make([]ir.LayerFacts, model.Layers)
 	for i, x := range mixers {
 		if layers[i] = *model.Of(i); x != nil {
-			layers[i].Channels, layers[i].Taps = x.channels, x.taps
+			layers[i].Mixer = x.facts
 		}
 	}
 	return layers

@@ -23,7 +23,7 @@ func importQwen35Text(m *importer) *ir.Graph {
 // gatedHeads are the queries and their gates: of each head, the rows of one are before those of the other.
 func gatedHeads(model *ir.Model) []stack {
 	n, d := model.Heads*model.HeadDim, model.HeadDim
-	return []stack{{"self_attn.q_proj", 2 * n, map[string][]int{"q_proj": {0, d, 2 * d}, "q_gate": {d, 2 * d, 2 * d}}}}
+	return []stack{{"self_attn.q_proj", 2 * n, map[string][]int{"q_proj": {0, d, 2 * d}, "g_proj": {d, 2 * d, 2 * d}}}}
 }
 
 // deltaRules are those of all layers.
@@ -38,19 +38,16 @@ func (m *importer) deltaRules(model *ir.Model) []*mixer {
 	}
 	h, all := model.Hidden, 2*keyHeads*keys+heads*values
 	part := func(name string) string { return m.names.inLayer("linear_attn." + name) }
-	x := &mixer{kind: "linear_attention", last: "state_out", channels: all, taps: count}
+	x := &mixer{kind: "linear_attention", last: "state_out", facts: ir.Mixer{Taps: count, StateHeads: heads,
+		StateKeyHeads: keyHeads, StateKeys: keys, StateValues: values}}
 	x.nodes = func(b *nodes, in string, linear linearNode) (string, int) {
-		mixed := linear("state_in", in, all, h, false)
-		gate := linear("state_gate", in, heads*values, h, false)
-		beta, decay := linear("state_beta", in, heads, h, false), linear("state_decay", in, heads, h, false)
-		conv := b.add("short_conv", "short_conv", []int{all}, []string{mixed},
-			tapsOf(part("conv1d.weight"), all, count))
-		b.param(ir.IntParam("taps", ir.Int(count)), ir.IntParam("silu", ir.Int(1)))
-		out := b.add("delta_rule", "delta_rule", []int{heads * values}, []string{conv, decay, beta, gate},
-			weight(part("A_log"), heads), weight(part("dt_bias"), heads), weight(part("norm.weight"), values))
-		b.param(ir.IntParam("heads", ir.Int(heads)), ir.IntParam("key_heads", ir.Int(keyHeads)),
-			ir.IntParam("key_dim", ir.Int(keys)), ir.IntParam("value_dim", ir.Int(values)),
-			ir.FloatParam("eps", model.Eps))
+		mixed := linear("s_proj", in, all, h, false)
+		gate := linear("z_proj", in, heads*values, h, false)
+		beta, decay := linear("b_proj", in, heads, h, false), linear("a_proj", in, heads, h, false)
+		out := b.add("delta_rule", "delta_rule", []int{heads * values}, []string{mixed, decay, beta, gate},
+			tapsOf(part("conv1d.weight"), all, count), weight(part("A_log"), heads), weight(part("dt_bias"), heads),
+			weight(part("norm.weight"), values))
+		b.param(ir.FloatParam("eps", model.Eps))
 		return out, heads * values
 	}
 	every := 4
@@ -61,8 +58,8 @@ func (m *importer) deltaRules(model *ir.Model) []*mixer {
 }
 
 var qwen35Names = &tensorNames{body: "model.", head: "lm_head", parts: map[string]string{
-	"state_in": "linear_attn.in_proj_qkv", "state_gate": "linear_attn.in_proj_z",
-	"state_beta": "linear_attn.in_proj_b", "state_decay": "linear_attn.in_proj_a", "state_out": "linear_attn.out_proj"}}
+	"s_proj": "linear_attn.in_proj_qkv", "z_proj": "linear_attn.in_proj_z",
+	"b_proj": "linear_attn.in_proj_b", "a_proj": "linear_attn.in_proj_a", "state_out": "linear_attn.out_proj"}}
 
 var qwen35Modelled = append(without(llamaModelled, "mlp_bias", "sliding_window", "use_sliding_window"),
 	"linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim",

@@ -21,9 +21,9 @@ func WeightArena(p *Program) (places []Placement, size int) {
 	return arena(p, func(b *Buffer) bool { return b.Kind == Weight || b.Kind == Const })
 }
 
-// CacheArena places the KV_CACHE buffers the same way.
+// CacheArena places what sequences have for themselves the same way: KV_CACHE buffers, and those of kind STATE.
 func CacheArena(p *Program) (places []Placement, size int) {
-	return arena(p, func(b *Buffer) bool { return b.Kind == KVCache })
+	return arena(p, func(b *Buffer) bool { return b.Kind.OfSequences() })
 }
 
 // block is the indices that the families of a block have.

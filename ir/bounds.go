@@ -23,7 +23,9 @@ var bounds = map[string]map[string]Bound{
 	"model": { // 0: not known
 		"layers": {0, 1 << 9}, "hidden": {0, 1 << 20}, "intermediate": {0, 1 << 22}, "heads": {0, 1 << 14},
 		"kv_heads": {0, 1 << 14}, "experts": {0, 1 << 12}, "per_token": {0, 1 << 8},
-		"shared": {0, 1 << 22}, "shared_gates": {0, 1}, "channels": {0, 1 << 20}, "taps": {0, 1 << 10},
+		"shared": {0, 1 << 22}, "shared_gates": {0, 1}, "channels": {0, 1 << 20},
+		"state_heads": {0, 1 << 16}, "state_key_heads": {0, 1 << 16}, "state_keys": {0, 1 << 12},
+		"state_values": {0, 1 << 12}, "taps": {0, 1 << 10},
 		"head_dim": {0, 1 << 10}, "vocab": {0, 1 << 24}, "max_seq": {0, math.MaxInt32},
 	},
 	"pass": {"sequences": {0, MaxSequences}, "rows": {0, MaxRows}},

@@ -15,14 +15,14 @@ type field struct {
 // fields of a model; the text form shortens the key of the architecture. dtype is the type of weights, and of what
 // has no key of its own.
 func (m *Model) fields(archKey string) []field {
-	return []field{
+	return slices.Concat([]field{
 		{archKey, &m.Architecture}, {"dtype", &m.Weights}, {"activations", &m.Activations}, {"cache", &m.Cache},
 		{"layers", &m.Layers}, {"hidden", &m.Hidden}, {"intermediate", &m.Intermediate},
 		{"experts", &m.Experts}, {"per_token", &m.PerToken}, {"shared", &m.Shared}, {"shared_gates", &m.SharedGates},
-		{"channels", &m.Channels}, {"taps", &m.Taps},
+	}, m.Mixer.fields(), []field{
 		{"heads", &m.Heads}, {"kv_heads", &m.KVHeads}, {"head_dim", &m.HeadDim},
 		{"vocab", &m.Vocab}, {"max_seq", &m.MaxSeq}, {"tied", &m.Tied}, {"eps", &m.Eps},
-	}
+	})
 }
 
 // printed are the fields that the forms show: types that are those of the weights go without saying.

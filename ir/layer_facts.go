@@ -18,19 +18,44 @@ type LayerFacts struct {
 	// by the sigmoid of one number more that the router makes: SharedGates is then 1.
 	Shared, SharedGates int
 
-	// Channels is how many a short convolution has that the layer has in place of attention, and Taps how many
-	// positions it sees, its own among them. 0: the layer has attention.
-	Channels, Taps int
+	Mixer
+}
+
+// A Mixer is what a layer has in place of attention. All are 0 in a layer with attention.
+type Mixer struct {
+	// Channels is how many a short convolution has.
+	Channels int `json:"channels,omitempty"`
+
+	// StateHeads is how many heads with a recurrent state there are, each of StateKeys rows of StateValues elements.
+	// Neighbours share the keys of one of StateKeyHeads, as many each.
+	StateHeads    int `json:"state_heads,omitempty"`
+	StateKeyHeads int `json:"state_key_heads,omitempty"`
+	StateKeys     int `json:"state_keys,omitempty"`
+	StateValues   int `json:"state_values,omitempty"`
+
+	// Taps is how many positions the convolution sees, or that of what enters a state; its own is among them.
+	Taps int `json:"taps,omitempty"`
+}
+
+func (x *Mixer) fields() []field {
+	return []field{{"channels", &x.Channels}, {"state_heads", &x.StateHeads}, {"state_key_heads", &x.StateKeyHeads},
+		{"state_keys", &x.StateKeys}, {"state_values", &x.StateValues}, {"taps", &x.Taps}}
+}
+
+// StateChannels is how many elements of a token enter the states of a layer: queries, keys and values.
+func (x *Mixer) StateChannels() int {
+	return 2*x.StateKeyHeads*x.StateKeys + x.StateHeads*x.StateValues
 }
 
 func (f *LayerFacts) fields() []field {
-	return []field{{"intermediate", &f.Intermediate}, {"experts", &f.Experts}, {"per_token", &f.PerToken},
-		{"shared", &f.Shared}, {"shared_gates", &f.SharedGates}, {"channels", &f.Channels}, {"taps", &f.Taps},
-		{"heads", &f.Heads}, {"kv_heads", &f.KVHeads}, {"head_dim", &f.HeadDim}}
+	return slices.Concat([]field{{"intermediate", &f.Intermediate}, {"experts", &f.Experts},
+		{"per_token", &f.PerToken}, {"shared", &f.Shared}, {"shared_gates", &f.SharedGates}}, f.Mixer.fields(),
+		[]field{{"heads", &f.Heads}, {"kv_heads", &f.KVHeads}, {"head_dim", &f.HeadDim}})
 }
 
 // ofSome are the facts that layers of attention and one MLP have none of.
-var ofSome = []string{"experts", "per_token", "shared", "shared_gates", "channels", "taps"}
+var ofSome = []string{"experts", "per_token", "shared", "shared_gates", "channels", "state_heads",
+	"state_key_heads", "state_keys", "state_values", "taps"}
 
 // stated leaves out what says that there are none.
 func stated(fields []field) []field {
@@ -58,7 +83,8 @@ func (f *LayerFacts) KeyRows() int   { return f.KVHeads * f.HeadDim }
 // Group is how many query heads a kv head has.
 func (f *LayerFacts) Group() int { return max(1, f.Heads/max(1, f.KVHeads)) }
 
-// State is what a layer keeps from step to step: attention its keys and values, or a convolution what it convolves.
+// State is the rows that a layer keeps of positions: attention its keys and values, or a convolution what it convolves;
+// nothing in a layer with a recurrent state.
 func (f *LayerFacts) State() State {
 	if f.Taps > 0 {
 		return f.Convolved()
@@ -76,7 +102,7 @@ func (f *LayerFacts) Attended() State {
 
 // Convolved is what a convolution keeps, of groups of channels; nothing in a layer without.
 func (f *LayerFacts) Convolved() State {
-	if f.Taps == 0 {
+	if f.Channels == 0 {
 		return State{}
 	}
 	channels := commonDivisor(f.Channels, groupChannels)
@@ -105,7 +131,7 @@ func (m *Model) Facts() []LayerFacts {
 // first are the facts of the first layer, which are the model's.
 func (m *Model) first() LayerFacts {
 	return LayerFacts{m.Intermediate, m.Heads, m.KVHeads, m.HeadDim, m.Experts, m.PerToken, m.Shared, m.SharedGates,
-		m.Channels, m.Taps}
+		m.Mixer}
 }
 
 // Of returns the facts of a layer.
@@ -143,7 +169,7 @@ func (m *Model) SetFacts(layers []LayerFacts) {
 	f := layers[0]
 	m.Intermediate, m.Heads, m.KVHeads, m.HeadDim = f.Intermediate, f.Heads, f.KVHeads, f.HeadDim
 	m.Experts, m.PerToken, m.Shared, m.SharedGates = f.Experts, f.PerToken, f.Shared, f.SharedGates
-	m.Channels, m.Taps = f.Channels, f.Taps
+	m.Mixer = f.Mixer
 	m.Kinds, m.LayerKinds = nil, nil
 	for _, f := range layers {
 		kind := slices.Index(m.Kinds, f)
@@ -188,22 +214,27 @@ func (m *Model) CacheBlock() int {
 }
 
 // Sizes of layers, for Most and Differ.
-func ExpertsOf(f *LayerFacts) int      { return f.Experts }
-func PerTokenOf(f *LayerFacts) int     { return f.PerToken }
-func SharedOf(f *LayerFacts) int       { return f.Shared }
-func SharedGatesOf(f *LayerFacts) int  { return f.SharedGates }
-func IntermediateOf(f *LayerFacts) int { return f.Intermediate }
-func HeadsOf(f *LayerFacts) int        { return f.Heads }
-func KVHeadsOf(f *LayerFacts) int      { return f.KVHeads }
-func HeadDimOf(f *LayerFacts) int      { return f.HeadDim }
-func ChannelsOf(f *LayerFacts) int     { return f.Channels }
-func TapsOf(f *LayerFacts) int         { return f.Taps }
+func ExpertsOf(f *LayerFacts) int       { return f.Experts }
+func PerTokenOf(f *LayerFacts) int      { return f.PerToken }
+func SharedOf(f *LayerFacts) int        { return f.Shared }
+func SharedGatesOf(f *LayerFacts) int   { return f.SharedGates }
+func IntermediateOf(f *LayerFacts) int  { return f.Intermediate }
+func HeadsOf(f *LayerFacts) int         { return f.Heads }
+func KVHeadsOf(f *LayerFacts) int       { return f.KVHeads }
+func HeadDimOf(f *LayerFacts) int       { return f.HeadDim }
+func ChannelsOf(f *LayerFacts) int      { return f.Channels }
+func StateHeadsOf(f *LayerFacts) int    { return f.StateHeads }
+func StateKeyHeadsOf(f *LayerFacts) int { return f.StateKeyHeads }
+func StateKeysOf(f *LayerFacts) int     { return f.StateKeys }
+func StateValuesOf(f *LayerFacts) int   { return f.StateValues }
+func TapsOf(f *LayerFacts) int          { return f.Taps }
 
 // Columns are those of the products of layers of all kinds: the hidden size, and what attention and the MLP leave.
 func (m *Model) Columns() []int {
 	out := []int{m.Hidden}
 	for _, f := range m.Facts() {
-		out = append(out, f.QueryRows(), f.Intermediate, f.MLP(), f.Channels)
+		out = append(out, f.QueryRows(), f.Intermediate, f.MLP(), f.Channels,
+			f.StateHeads*f.StateValues)
 	}
 	return out
 }
@@ -245,7 +276,7 @@ func (m *Model) FactsAmiss() string {
 				"that one; want it besides others, and one gate at most", f.Experts, f.Shared, f.SharedGates)
 		}
 	}
-	switch amiss := m.convolutionsAmiss(); {
+	switch amiss := m.mixersAmiss(); {
 	case amiss != "":
 		return amiss
 	case (n == 0) != (len(m.Kinds) == 0) || n > m.Layers:
@@ -284,12 +315,18 @@ func (m *Model) FactsAmiss() string {
 	return ""
 }
 
-// convolutionsAmiss says what is wrong with the facts of short convolutions, or nothing.
-func (m *Model) convolutionsAmiss() string {
+// mixersAmiss says what is wrong with the facts of what layers have in place of attention, or nothing.
+func (m *Model) mixersAmiss() string {
 	for _, f := range m.Facts() {
-		if (f.Channels == 0) != (f.Taps == 0) {
-			return fmt.Sprintf("has layers with a convolution of %d channels and %d taps; want both, or neither",
-				f.Channels, f.Taps)
+		states := []int{f.StateHeads, f.StateKeyHeads, f.StateKeys, f.StateValues}
+		if (f.Channels == 0 && f.StateHeads == 0) != (f.Taps == 0) || f.Channels != 0 && f.StateHeads != 0 {
+			return fmt.Sprintf("has layers with a convolution of %d channels, %d heads with states, and %d taps; want "+
+				"one of the first two with taps, or none", f.Channels, f.StateHeads, f.Taps)
+		}
+		if slices.Min(states) < 0 || (slices.Min(states) == 0) != (slices.Max(states) == 0) ||
+			f.StateHeads > 0 && f.StateHeads%f.StateKeyHeads != 0 {
+			return fmt.Sprintf("has layers with %d heads of %d by %d elements with states, and %d of keys; want as "+
+				"many for each of these, or none of any", f.StateHeads, f.StateKeys, f.StateValues, f.StateKeyHeads)
 		}
 	}
 	return ""

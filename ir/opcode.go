@@ -55,6 +55,7 @@ const (
 	L2NORM
 	DECAY
 	RECURRENCE
+	StateConv
 )
 
 // Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.

@@ -30,22 +30,21 @@ type Model struct {
 	Name         string `json:"name"`         // base name of the model directory, or --name
 	Architecture string `json:"architecture"` // LlamaForCausalLM
 	DTypes       `json:"dtype"`
-	Layers       int     `json:"layers"`
-	Hidden       int     `json:"hidden"`
-	Intermediate int     `json:"intermediate"`
-	Experts      int     `json:"experts,omitempty"`
-	PerToken     int     `json:"per_token,omitempty"`
-	Shared       int     `json:"shared,omitempty"`
-	SharedGates  int     `json:"shared_gates,omitempty"`
-	Channels     int     `json:"channels,omitempty"`
-	Taps         int     `json:"taps,omitempty"`
-	Heads        int     `json:"heads"`
-	KVHeads      int     `json:"kv_heads"`
-	HeadDim      int     `json:"head_dim"`
-	Vocab        int     `json:"vocab"`
-	MaxSeq       int     `json:"max_seq"` // positions 0 to MaxSeq-1 can be decoded
-	Tied         bool    `json:"tied"`    // lm_head shares the embedding
-	Eps          float64 `json:"eps"`
+	Layers       int `json:"layers"`
+	Hidden       int `json:"hidden"`
+	Intermediate int `json:"intermediate"`
+	Experts      int `json:"experts,omitempty"`
+	PerToken     int `json:"per_token,omitempty"`
+	Shared       int `json:"shared,omitempty"`
+	SharedGates  int `json:"shared_gates,omitempty"`
+	Mixer
+	Heads   int     `json:"heads"`
+	KVHeads int     `json:"kv_heads"`
+	HeadDim int     `json:"head_dim"`
+	Vocab   int     `json:"vocab"`
+	MaxSeq  int     `json:"max_seq"` // positions 0 to MaxSeq-1 can be decoded
+	Tied    bool    `json:"tied"`    // lm_head shares the embedding
+	Eps     float64 `json:"eps"`
 
 	// Where layers differ in sizes: the facts of each kind of layers, and the kind of each layer from 0 on, as a list
 	// that repeats. The sizes above are then those of the first layer.

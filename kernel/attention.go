@@ -28,7 +28,7 @@ var Attend = declare(&Body{
 		{Name: "L{i}.attn", Roles: []string{"attn"}, Shape: func(f *Facts) []int { return []int{f.QueryRows()} }},
 		{Name: "L{i}.part", Roles: []string{"part"}, Exact: true,
 			Shape: func(f *Facts) []int { return []int{f.KVHeads * f.Splits, f.Group(), f.HeadDim + 2} }}},
-	Fields: []Field{units, rotation, rotationStep, tasks,
+	Fields: []Field{units, rotation, rotationStep, tasks, holds,
 		count("kSplits", "splits of a kv head's rows", func(s *Stage) *int { return &s.Splits }),
 		count("kShareRows", "cache rows per chunk; splits take chunks round robin",
 			func(s *Stage) *int { return &s.ShareRows }).

@@ -61,12 +61,12 @@ const maxTaps = 8
 func taps(s *Stage) *string     { return &s.TapsOf }
 func tapsBias(s *Stage) *string { return &s.TapsBias }
 
-// State is the buffer of what a stage keeps from step to step; nil for a body that keeps nothing.
-func (b *Body) State(s *Stage) *string {
+// States are the buffers of what a stage keeps from step to step.
+func (b *Body) States(s *Stage) (names []string) {
 	for i := range b.Buffers {
-		if b.Buffers[i].State != nil {
-			return b.Buffers[i].At(s)
+		if b.Buffers[i].State != nil || b.Buffers[i].Keeps != nil {
+			names = append(names, *b.Buffers[i].At(s))
 		}
 	}
-	return nil
+	return names
 }

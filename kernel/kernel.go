@@ -67,6 +67,8 @@ type Stage struct {
 	Normed, WholeNorm, OwnGains, Shifted, Rotates bool
 	AngleTable                                    int
 	Taps                                          int // of a convolution, whose units have Width channels
+	KeyHeads, Keys, Values                        int // of states
+	FirstGate                                     int // of what attention makes
 	Angles                                        Angles
 
 	// The heads of its layer, where layers differ in them.
@@ -90,6 +92,9 @@ type Stage struct {
 	Token, Residual, Rounded, Branch, Cache, NextOnSM, StopSM string
 	Ids, Shares, Gate, Choosing                               string   // of what a router chooses
 	Inputs, TapsOf, TapsBias                                  string   // rows of a convolution, and its weights
+	Memory, Pending, Before                                   string   // of states, what they keep
+	DecayLog, DecayBias, StateTaps, StateNorm                 string   // of states, their weights
+	Gates                                                     string   // of what attention makes
 	Temps                                                     []string // in the order in which they are made
 }
 
@@ -146,6 +151,7 @@ type Body struct {
 	Unlisted bool  // it has no descriptor and no number: it ends a step or a layer
 	Local    bool  // it publishes nothing
 	NoPrompt bool  // the kernel for prompts has no such function
+	ReadsTwo bool  // it reads what was published last, and its second argument is a vector that was kept
 	Asked    bool  // it runs in launches that ask for it alone, and what others need does not change with it
 	Keeps    Keeps // what its SM has of it for later stages
 	Brief    bool  // of stop and join_step: a few instructions after a choice, which the cost model counts with it
@@ -186,9 +192,13 @@ func (b *Body) Matrix(s *Stage) *string {
 	return nil
 }
 
-// ReadsLate reports whether a stage of the body may read an exchange that was kept, or keep one.
-func (b *Body) ReadsLate() bool {
-	return slices.ContainsFunc(b.Fields, func(f Field) bool { return f.Name == holds.Name })
+// Holds reports whether a stage of the body may keep an exchange for later stages, and ReadsLate whether one may read
+// one that was kept.
+func (b *Body) Holds() bool     { return b.has(holds) }
+func (b *Body) ReadsLate() bool { return b.has(readsHeld) }
+
+func (b *Body) has(want Field) bool {
+	return slices.ContainsFunc(b.Fields, func(f Field) bool { return f.Name == want.Name })
 }
 
 // Replicated reports whether the body is for a residual of which every SM has a copy.

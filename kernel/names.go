@@ -19,7 +19,8 @@ func NamesBy(name func(role string) string) Names {
 // Named has the names of buffers without an argument, of which a kernel has one, or one for each layer.
 var Named = Stage{Token: Shared[ir.RoleToken], Residual: "residual", Rounded: "x", Branch: "branch", Cache: "L{i}.kv",
 	BestValue: "best.value", BestIndex: "best.index", NextOnSM: "next.sm", StopSM: "stop",
-	Ids: "L{i}.route.ids", Shares: "L{i}.route", Gate: "L{i}.shared_gate", Inputs: "L{i}.conv_rows"}
+	Ids: "L{i}.route.ids", Shares: "L{i}.route", Gate: "L{i}.shared_gate", Inputs: "L{i}.conv_rows",
+	Memory: "L{i}.state", Pending: "L{i}.state_pending", Before: "L{i}.state_inputs"}
 
 // A Buffer is a buffer that stages use, except the vectors that they publish: its name, its place in a Stage, and the
 // shape if it is a weight. ROLE and NORM stand for the role of the stage, and for the name of its norm (Norms).
@@ -33,6 +34,8 @@ type Buffer struct {
 	// State is what a layer keeps in it from step to step, nothing in a layer without such a stage. nil: a
 	// layer keeps nothing in it.
 	State func(f *ir.LayerFacts) ir.State
+	// Keeps is the shape of a STATE of a layer, nil in a layer without such a stage. nil: it has no STATE.
+	Keeps func(f *ir.LayerFacts) []int
 }
 
 // A Vector is published by stages of some roles: it has a name, and a length per token. Vectors of parts, which other

@@ -34,7 +34,7 @@ var Product = declare(&Body{
 		"router": "router_norm", "experts_up": "experts_norm"},
 	Vectors: []Vector{
 		{Name: "L{i}.qkv", Roles: []string{"qkv"}, Shape: func(f *Facts) []int { return []int{f.qkvRows()} }},
-		{Name: "L{i}.h", Roles: []string{"o", "conv_out", "attn_add"}, Shape: hidden},
+		{Name: "L{i}.h", Roles: []string{"o", "conv_out", "state_out", "attn_add"}, Shape: hidden},
 		{Name: "L{i}.o", Shape: hidden}, {Name: "L{i}.down", Shape: hidden},
 		{Name: "L{i}.act", Roles: []string{"gate_up", "up"},
 			Shape: func(f *Facts) []int { return []int{f.MLP()} }},

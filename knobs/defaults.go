@@ -143,7 +143,7 @@ func layerMicros(c *Case) float64 {
 		f := m.Of(i)
 		mixer := 2 * (f.QueryRows() + f.KeyRows())
 		if f.Taps > 0 {
-			mixer = 4 * f.Channels
+			mixer = 4*f.Channels + f.StateChannels() + 2*f.StateHeads*f.StateValues
 		}
 		rows += mixer + 3*f.Intermediate
 	}

@@ -142,9 +142,9 @@ func (r *Row) tiled(stage string) string {
 		return "gate_up"
 	case stage == "experts_down":
 		return "down"
-	case stage == "bcx":
+	case stage == "bcx", stage == "szba", stage == "qkvg":
 		return "qkv"
-	case stage == "conv_out":
+	case stage == "conv_out", stage == "state_out":
 		return "o"
 	}
 	return stage
@@ -152,7 +152,7 @@ func (r *Row) tiled(stage string) string {
 
 // IsOf reports whether a knob per stage has a value for the stages of a role. That of gate_up is for up too, which a
 // model without a gate has in its place, those of gate_up and down are for experts and their router, and those of qkv
-// and o for the products around a convolution, which a layer has in place of attention.
+// and o for the products around what a layer has in place of attention.
 func (r *Row) IsOf(role string) bool { return slices.Contains(r.Stages, r.tiled(role)) }
 
 // Stated returns what a configuration says of the knob. Words that are not known are -1.

@@ -38,9 +38,6 @@ func (l *lowerer) shortConv(n *ir.GraphNode) {
 	}
 	y := add(ir.ShortConv, "%y", in...)
 	ops[len(ops)-1].Params = []ir.Param{ir.IntParam("taps", ir.Int(taps))}
-	if n.IntOr("silu", 0) == 1 {
-		y = add(ir.SILU, "%silu", y)
-	}
 	if len(n.Inputs) > 2 {
 		add(ir.MUL, "%gated", y, of(2))
 	}
@@ -61,33 +58,33 @@ func (l *lowerer) gatedAttention(n *ir.GraphNode, in, gate string) {
 			In: []ir.Operand{l.tokens.view(in, task), temp("%gate")}})
 }
 
-// deltaRule is a gated delta rule: of each head, a state that decays, and in which the value of a key is replaced. What
-// it makes of a query is normalised and multiplied by a gate. Keys and queries are shared by neighbouring heads.
+// deltaRule is a gated delta rule: of each head, a state that decays, and in which the value of a key is replaced.
+// Queries, keys and values are what a convolution makes of the last positions. What a query finds is normalised and
+// multiplied by a gate. Keys and queries are shared by neighbouring heads, and each of these convolves them for itself.
 func (l *lowerer) deltaRule(n *ir.GraphNode) {
-	heads, keyHeads := n.IntOr("heads", 1), n.IntOr("key_heads", 1)
-	keys, values := n.IntOr("key_dim", 1), n.IntOr("value_dim", 1)
+	f := l.facts
+	heads, keys, values := f.StateHeads, f.StateKeys, f.StateValues
 	out := l.scratch(l.named(n.Name), l.m.Activations, n.Shape[0])
 	l.value[n.Name] = out
-	kept := func(name string, shape ...int) string {
+	s := l.tokens.sequence(spanA, heads)
+	rows := max(l.tokens.NumRows(), l.most)
+	kept := func(name string, shape ...int) func(parts ...ir.Range) ir.Operand {
 		l.declare(ir.Buffer{Name: l.named(name), Count: len(l.g.Layers), Kind: ir.Recurrent, DType: ir.F32,
 			Space: ir.HBM, Shape: l.tokens.caches(append([]int{heads}, shape...))})
-		return l.named(name)
-	}
-	state, pending := kept("state", keys, values), kept("pending", max(l.tokens.NumRows(), l.most), 2+keys+values)
-	s := l.tokens.sequence(spanA, heads)
-	own := func(buf string, rows, width int) ir.Operand {
-		dims := []ir.Range{ir.Index(s.head), upTo(rows), upTo(width)}
-		if s.NumSequences() > 1 {
-			dims = append([]ir.Range{ir.Index(s.number)}, dims...)
+		return func(parts ...ir.Range) ir.Operand {
+			dims := append([]ir.Range{ir.Index(s.head)}, parts...)
+			if s.NumSequences() > 1 {
+				dims = append([]ir.Range{ir.Index(s.number)}, dims...)
+			}
+			return view(l.named(name), dims...)
 		}
-		return view(buf, dims...)
 	}
-	weight := func(i, from, to int) ir.Operand {
-		name := l.weights(l.named([]string{"decay_log", "decay_bias", "state_norm.weight"}[i]), n.Weights[i])
-		if from == to {
-			return view(name, ir.Index(s.head))
-		}
-		return view(name, ir.Span(ir.Int(from), ir.Int(to)))
+	state, pending := kept("state", keys, values), kept("state_pending", rows, 2+keys+values)
+	before := f.Taps - 1 + rows // positions
+	past := kept("state_inputs", before, 2*keys+values)
+	weight := func(i int, part ir.Range) ir.Operand {
+		names := []string{"state_conv.weight", "decay_log", "decay_bias", "state_norm.weight"}
+		return view(l.weights(l.named(names[i]), n.Weights[i]), part)
 	}
 	in := func(i int, part ir.Range) ir.Operand { return s.view(l.value[n.Inputs[i]], part) }
 	var ops []ir.Op
@@ -95,22 +92,33 @@ func (l *lowerer) deltaRule(n *ir.GraphNode) {
 		ops = append(ops, ir.Op{Code: code, Out: []ir.Operand{temp(result)}, In: operands, Params: params})
 		return temp(result)
 	}
-	keyHead := s.head.Div(heads / keyHeads)
+	position := ir.IntParam("pos", s.position())
+	convolved := func(name string, block ir.Expr, size, first, own int) ir.Operand {
+		rows := past(upTo(before), ir.Span(ir.Int(own), ir.Int(own+size)))
+		y := add(ir.StateConv, "%c"+name, []ir.Param{position, ir.IntParam("taps", ir.Int(f.Taps))},
+			in(0, at(block, size, first)), rows, weight(0, at(block, size*f.Taps, first*f.Taps)))
+		last := &ops[len(ops)-1]
+		last.Out = append(last.Out, rows)
+		return add(ir.SILU, "%s"+name, nil, y)
+	}
 	unit := func(scale float64) []ir.Param {
 		return []ir.Param{ir.FloatParam("eps", 1e-6), ir.IntParam("head_dim", ir.Int(keys)),
 			ir.FloatParam("scale", scale)}
 	}
-	q := add(ir.L2NORM, "%q", unit(1/math.Sqrt(float64(keys))), in(0, at(keyHead, keys, 0)))
-	k := add(ir.L2NORM, "%k", unit(1), in(0, at(keyHead, keys, keyHeads*keys)))
-	decay := add(ir.DECAY, "%decay", nil, in(1, ir.Index(s.head)), weight(0, 0, 0), weight(1, 0, 0))
+	keyHead, keyHeads := s.head.Div(heads/f.StateKeyHeads), f.StateKeyHeads
+	q := add(ir.L2NORM, "%q", unit(1/math.Sqrt(float64(keys))), convolved("q", keyHead, keys, 0, 0))
+	k := add(ir.L2NORM, "%k", unit(1), convolved("k", keyHead, keys, keyHeads*keys, keys))
+	v := convolved("v", s.head, values, 2*keyHeads*keys, 2*keys)
+	decay := add(ir.DECAY, "%decay", nil, in(1, ir.Index(s.head)), weight(1, ir.Index(s.head)),
+		weight(2, ir.Index(s.head)))
 	beta := add(ir.SIGMOID, "%beta", nil, in(2, ir.Index(s.head)))
-	was, left := own(state, keys, values), own(pending, max(l.tokens.NumRows(), l.most), 2+keys+values)
-	o := add(ir.RECURRENCE, "%o", []ir.Param{ir.IntParam("pos", s.position()), ir.IntParam("delta", ir.Int(1))}, q, k,
-		in(0, at(s.head, values, 2*keyHeads*keys)), decay, beta, was, left)
+	was, left := state(upTo(keys), upTo(values)), pending(upTo(rows), upTo(2+keys+values))
+	o := add(ir.RECURRENCE, "%o", []ir.Param{position, ir.IntParam("delta", ir.Int(1))}, q, k, v, decay, beta, was,
+		left)
 	last := &ops[len(ops)-1]
 	last.Out = append(last.Out, was, left)
 	normed := add(ir.RMSNORM, "%n", []ir.Param{ir.FloatParam("eps", n.FloatOr("eps", 0)),
-		ir.IntParam("head_dim", ir.Int(values))}, o, weight(2, 0, values))
+		ir.IntParam("head_dim", ir.Int(values))}, o, weight(3, upTo(values)))
 	gate := add(ir.SILU, "%gate", nil, in(3, at(s.head, values, 0)))
 	ops = append(ops, ir.Op{Code: ir.MUL, Out: []ir.Operand{s.view(out, at(s.head, values, 0))},
 		In: []ir.Operand{normed, gate}})

@@ -1,6 +1,8 @@
 package readback
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,49 +66,59 @@ func (b *builder) buffers() {
 }
 
 // states are the buffers of what layers keep from step to step: a family for each run of layers with states alike,
-// those of one name side by side, in the order in which layers first have them.
+// those of one name side by side, in the order in which layers first have them, and rows of positions first.
 func (b *builder) states() []ir.Buffer {
 	if !b.unrolled && !b.p.Model.StatesDiffer() {
-		one := b.stateOf(0)
-		one.Count = b.facts.layers // whatever number of layers an edited header has
-		return []ir.Buffer{one}
+		one := b.statesOf(0)
+		for i := range one {
+			one[i].Count = b.facts.layers // whatever number of layers an edited header has
+		}
+		return one
 	}
 	var out []ir.Buffer
 	for layer := range b.facts.layers {
-		one := b.stateOf(layer)
-		last := len(out) - 1
-		for last >= 0 && out[last].Name != one.Name && !b.unrolled {
-			last--
-		}
-		switch {
-		case b.unrolled:
-			out = append(out, ofLayer(one, layer))
-		case last >= 0 && out[last].Last() == layer-1 && slices.Equal(out[last].Shape, one.Shape):
-			out[last].Count++
-		case last >= 0:
-			out = slices.Insert(out, last+1, one)
-		default:
-			out = append(out, one)
+		for _, one := range b.statesOf(layer) {
+			last := len(out) - 1
+			for last >= 0 && out[last].Name != one.Name && !b.unrolled {
+				last--
+			}
+			switch {
+			case b.unrolled:
+				out = append(out, ofLayer(one, layer))
+			case last >= 0 && out[last].Last() == layer-1 && slices.Equal(out[last].Shape, one.Shape):
+				out[last].Count++
+			case last >= 0:
+				out = slices.Insert(out, last+1, one)
+			default:
+				out = append(out, one)
+			}
 		}
 	}
+	slices.SortStableFunc(out, func(x, y ir.Buffer) int { return cmp.Compare(x.Kind, y.Kind) })
 	return out
 }
 
-// stateOf is the buffer of the state of one layer, of whichever body has a state there.
-func (b *builder) stateOf(layer int) ir.Buffer {
-	one := ir.Buffer{First: layer, Count: 1, Kind: ir.KVCache, Layout: ir.Layout{Kind: ir.KVRows16}}
+// statesOf are the buffers of the states of one layer, of whichever body has states there.
+func (b *builder) statesOf(layer int) (out []ir.Buffer) {
+	facts := b.p.Model.Of(layer)
 	for i := range kernel.Buffers {
 		of := &kernel.Buffers[i]
-		if of.State == nil || of.State(b.p.Model.Of(layer)) == (ir.State{}) {
+		one := ir.Buffer{Name: of.Name, First: layer, Count: 1}
+		switch {
+		case of.State != nil && of.State(facts) != (ir.State{}):
+			s := of.State(facts)
+			one.Kind, one.DType, one.Shape = ir.KVCache, s.Type(b.facts.dtypes.Cache), s.Shape(b.facts.maxSeq)
+			if one.Layout.Kind = ir.KVRows16; b.facts.fragments && !s.Inputs {
+				one.Layout.Kind = ir.KVBlock16
+			}
+		case of.Keeps != nil && of.Keeps(facts) != nil:
+			one.Kind, one.DType, one.Shape = ir.Recurrent, ir.F32, of.Keeps(facts)
+		default:
 			continue
 		}
-		s := of.State(b.p.Model.Of(layer))
-		one.Name, one.DType, one.Shape = of.Name, s.Type(b.facts.dtypes.Cache), s.Shape(b.facts.maxSeq)
-		if b.facts.fragments && !s.Inputs {
-			one.Layout.Kind = ir.KVBlock16
-		}
+		out = append(out, one)
 	}
-	return one
+	return out
 }
 
 // ofLayer is one member of a family, as a buffer in none.
@@ -286,26 +298,44 @@ func (b *builder) checkWeights() {
 	}
 }
 
-// cacheAt lists where the cache of each layer begins, where layers have caches of several sizes.
-const cacheAt = "kKvAt"
+// placesOf is the list of where the states of a name begin, layer by layer, where layers differ in what they keep: one
+// of all rows of positions, and one for each name of a STATE.
+func placesOf(state *ir.Buffer) string {
+	if state.Kind == ir.Recurrent {
+		return constantFor(state.Name) + "At"
+	}
+	return constantFor(kernel.Named.Cache) + "At"
+}
 
 func (b *builder) checkCaches(places []ir.Placement) {
 	r := &b.config
-	c := r.scope.byName[cacheAt]
-	if c == nil || c.typ != "size_t" || !c.array || len(c.value.list) != b.facts.layers {
-		r.fail(r.scope.at, "no list %s of size_t with a value for each of %d layers; want where their caches begin",
-			cacheAt, b.facts.layers)
-		return
-	}
-	r.taken[c.name] = true
 	offsets := map[string]int{}
 	for _, pl := range places {
 		offsets[pl.Name] = pl.Offset
 	}
-	for layer, v := range c.value.list {
-		name, _ := ir.Resolve(b.stateOf(layer).Name, layer)
-		if want := offsets[name]; v.kind != integer || v.n != want {
-			r.fail(v.at, "%s is not where the cache of layer %d begins; want %d", cacheAt, layer, want)
+	want := map[string][]int{} // 0 of layers without
+	for layer := range b.facts.layers {
+		for _, state := range b.statesOf(layer) {
+			name, _ := ir.Resolve(state.Name, layer)
+			list := placesOf(&state)
+			if want[list] == nil {
+				want[list] = make([]int, b.facts.layers)
+			}
+			want[list][layer] = offsets[name]
+		}
+	}
+	for _, list := range slices.Sorted(maps.Keys(want)) {
+		c := r.scope.byName[list]
+		if c == nil || c.typ != "size_t" || !c.array || len(c.value.list) != b.facts.layers {
+			r.fail(r.scope.at, "no list %s of size_t with a value for each of %d layers; want where their caches begin",
+				list, b.facts.layers)
+			return
+		}
+		r.taken[c.name] = true
+		for layer, v := range c.value.list {
+			if v.kind != integer || v.n != want[list][layer] {
+				r.fail(v.at, "%s is not where the cache of layer %d begins; want %d", list, layer, want[list][layer])
+			}
 		}
 	}
 }

@@ -182,12 +182,23 @@ func (d *descriptor) barrierCalls() []kernelCall {
 
 // stateAt is what a stage that keeps rows from step to step is told of them, in a walk whose loop counts layers in a
 // variable: where they begin, if caches are of several sizes.
-func (b *builder) stateAt(d *descriptor, variable string) []place {
-	if d.body.State(&d.Stage) == nil || !b.p.Model.StatesDiffer() {
+func (b *builder) stateAt(d *descriptor, variable string) (places []place) {
+	if !b.p.Model.StatesDiffer() {
 		return nil
 	}
 	layer := d.layerIn(variable)
-	return []place{{name: cacheAt, index: layer.spell()}}
+	for i := range d.body.Buffers {
+		of := &d.body.Buffers[i]
+		if of.State == nil && of.Keeps == nil {
+			continue
+		}
+		kept := ir.Buffer{Name: of.Name}
+		if of.Keeps != nil {
+			kept.Kind = ir.Recurrent
+		}
+		places = append(places, place{name: placesOf(&kept), index: layer.spell()})
+	}
+	return places
 }
 
 // addressOf is the address of a weight, or of its member for the layer of a stage, in a walk whose loop counts layers

@@ -177,13 +177,17 @@ func (b *builder) checkReadings() {
 			if d.Holds > 0 {
 				held[d.Holds] = last
 			}
+			kept := waits
 			if d.ReadsHeld > 0 {
-				waits = held[d.ReadsHeld]
+				kept = held[d.ReadsHeld]
+			}
+			if !d.body.ReadsTwo {
+				waits = kept
 			}
 			if d.handsOver() {
 				last = of(d.Out)
 			}
-			if d.In == "" || of(d.In) == waits {
+			if d.In == "" || of(d.In) == waits && (!d.body.ReadsTwo || of(d.Gates) == kept) {
 				return true
 			}
 			b.schedule.fail(d.at, "struct %s waits for the exchange of %s and reads %s; want kReadsHeld where it does "+

@@ -253,8 +253,12 @@ func (b *builder) layerSizes() {
 		{"kShared", "kSharedWidths", func(f *ir.LayerFacts) *int { return &f.Shared }},
 		{"kSharedGates", "kSharedGateCounts", func(f *ir.LayerFacts) *int { return &f.SharedGates }},
 		{"kConvChannels", "kConvWidths", func(f *ir.LayerFacts) *int { return &f.Channels }},
-		{"kConvTaps", "kConvReaches", func(f *ir.LayerFacts) *int { return &f.Taps }}} {
-		some := slices.ContainsFunc([]string{"kExperts", "kShared", "kConv"}, func(of string) bool {
+		{"kConvTaps", "kConvReaches", func(f *ir.LayerFacts) *int { return &f.Taps }},
+		{"kStateHeads", "kStateHeadCounts", func(f *ir.LayerFacts) *int { return &f.StateHeads }},
+		{"kStateKeyHeads", "kStateKeyHeadCounts", func(f *ir.LayerFacts) *int { return &f.StateKeyHeads }},
+		{"kStateKeys", "kStateKeySizes", func(f *ir.LayerFacts) *int { return &f.StateKeys }},
+		{"kStateValues", "kStateValueSizes", func(f *ir.LayerFacts) *int { return &f.StateValues }}} {
+		some := slices.ContainsFunc([]string{"kExperts", "kShared", "kConv", "kState"}, func(of string) bool {
 			return strings.HasPrefix(c.name, of) // layers may have none
 		})
 		if some && b.config.byName[c.name] == nil {

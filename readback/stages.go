@@ -14,13 +14,23 @@ func (b *builder) stage(d *descriptor, thresholds map[published]int) []ir.Node {
 		s.Signal = b.outside(d, d.Out)
 	}
 	if d.In != "" {
-		s.Waits = []ir.Wait{{Counter: b.outside(d, d.In), Threshold: b.awaitedTasks(d, thresholds)}}
+		for _, in := range d.vectorsRead() {
+			s.Waits = append(s.Waits, ir.Wait{Counter: b.outside(d, in), Threshold: b.awaitedTasks(d, in, thresholds)})
+		}
 	}
 	if !d.head() {
 		return []ir.Node{s}
 	}
 	best := ir.Wait{Counter: d.Out, Threshold: thresholds[published{d.Out, 0}]}
 	return append([]ir.Node{s}, b.ending(best)...)
+}
+
+// vectorsRead are the vectors that a stage reads: what was published last, and what was kept.
+func (d *descriptor) vectorsRead() []string {
+	if d.body.ReadsTwo {
+		return []string{d.In, d.Gates}
+	}
+	return []string{d.In}
 }
 
 // outside names the member of a family that a stage in no loop uses: one of its own layer; embed writes the first one

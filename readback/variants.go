@@ -211,12 +211,12 @@ func (b *builder) handed(d *descriptor) string {
 	return strings.Replace(d.Out, "{i+1}", "{i}", 1)
 }
 
-// awaited is the counter of the vector that it reads.
-func (b *builder) awaited(d *descriptor) string {
+// awaited is the counter of a vector that it reads.
+func (b *builder) awaited(d *descriptor, vector string) string {
 	if b.unrolled {
-		return b.outside(d, d.In)
+		return b.outside(d, vector)
 	}
-	return d.In
+	return vector
 }
 
 // thresholds returns how many tasks hand each vector over, by the constants that the kernel counts with.
@@ -230,7 +230,9 @@ func (b *builder) thresholds(l *variantList) map[published]int {
 		for _, kind := range []int{d.kind, 0} { // a stage of all kinds waits for one number too
 			before, seen := tasks[published{vector, kind}]
 			readByAll := slices.ContainsFunc(l.stages, func(s *descriptor) bool {
-				return s.kind == 0 && s.In != "" && b.awaited(s) == vector
+				return s.kind == 0 && s.In != "" && slices.ContainsFunc(s.vectorsRead(), func(in string) bool {
+					return b.awaited(s, in) == vector
+				})
 			})
 			if seen && before != d.Tasks && (kind == d.kind || readByAll) {
 				b.schedule.wrong(d.scope, "kTasks", "%d, and another stage hands %s over in %d tasks; want the same, "+
@@ -248,12 +250,13 @@ type published struct {
 	kind   int
 }
 
-// awaitedTasks is how many tasks a stage waits for.
-func (b *builder) awaitedTasks(d *descriptor, thresholds map[published]int) int {
-	if n, own := thresholds[published{b.awaited(d), d.kind}]; own {
+// awaitedTasks is how many tasks of a vector a stage waits for.
+func (b *builder) awaitedTasks(d *descriptor, vector string, thresholds map[published]int) int {
+	counter := b.awaited(d, vector)
+	if n, own := thresholds[published{counter, d.kind}]; own {
 		return n
 	}
-	return thresholds[published{b.awaited(d), 0}]
+	return thresholds[published{counter, 0}]
 }
 
 // counters lists the counters of a variant in the order of their first signal. The words of best are flagged whatever

@@ -69,6 +69,13 @@ var Radii = append(radiiOfFinishers, []Radius{
 	{ops.SumRows, "0 where the sum is exact; else 2u of the magnitudes for each addition", ofSumRows},
 	{ops.ShortConv, "0 where all operands are exact; else 4(k + 1)u of the magnitudes of terms and result",
 		ofShortConv},
+	{ops.StateConv, "as SHORT_CONV; of what is kept, 0", ofStateConv},
+	{ops.SILU, "as SILU_MUL", ofPointwise(silu, siluError)},
+	{ops.L2NORM, "half the error of the sum of squares, (n/8 + n/32 + 19)u of it, twice 2 ulp of rsqrtf and 8u",
+		ofL2Norm},
+	{ops.DECAY, "4 ulp and 6u of the logarithm, 2 ulp of each power of e, and 4u", ofDecay},
+	{ops.RECURRENCE, "2(n + 4)u of the magnitudes of the terms of each sum, and 4u of each element, state and " +
+		"pending rows too", ofRecurrence},
 	{ops.ScaleBlocks, "0 where both operands and the product are exact; else 2u", ofScaleBlocks},
 }...)
 
@@ -83,7 +90,8 @@ var radiusOf = func() map[ir.Opcode]*Radius {
 // radii are those of a result: of its elements, and relative ones of the factors of its rows. nil stands for zeros.
 type radii struct {
 	of, scales []float64
-	same       *radii // those of kernels with the same sums; nil: zeros
+	same       *radii  // those of kernels with the same sums; nil: zeros
+	more       []radii // of further outputs; nil: as the first
 }
 
 // pick returns the radii for which the current rule is applied: of any order, or of kernels with the same sums.
@@ -222,6 +230,9 @@ func (w *worker) bound(o *op, result value) {
 			w.same = true
 			same := known(rule.of(w, o, result))
 			w.result.same, w.same = &same, false
+			for k := range w.result.more {
+				w.result.more[k].same = &same.more[k]
+			}
 		}
 	}
 }
@@ -306,10 +317,10 @@ func (vm *VM) Apart(name string) []float64 {
 	return all
 }
 
-// Certain gives all elements of the caches a radius of 0: the host has written them.
+// Certain gives all elements of caches and states a radius of 0: the host has written them.
 func (vm *VM) Certain() {
 	for _, s := range vm.mem.stores {
-		if s.buf.Kind == ir.KVCache && s.radius != nil {
+		if s.buf.Kind.OfSequences() && s.radius != nil {
 			clear(s.radius)
 			clear(s.same)
 			clear(s.apart)

@@ -16,6 +16,7 @@ var recurrent = kernelTable{
 	ops.L2NORM:     l2norm,
 	ops.DECAY:      decay,
 	ops.RECURRENCE: recurrence,
+	ops.StateConv:  stateConv,
 }
 
 // shortConv is a causal convolution of each column by taps of its own. The rows before those of the pass are in a
@@ -44,11 +45,22 @@ func shortConv(w *worker, o *op) error {
 	for at := 0; at < len(x); at += n {
 		rows = append(rows, x[at:at+n])
 	}
-	out := w.alloc(len(x))
+	out := w.convolved(rows, len(past.rows), n, by)
+	for i := range out {
+		if bias != nil {
+			out[i] += bias[i%n]
+		}
+	}
+	return w.emit(o, out, n)
+}
+
+// convolved are the sums for the rows of n elements after the first ones.
+func (w *worker) convolved(rows [][]float32, first, n int, by []float32) []float32 {
+	taps := len(by) / n
+	out := w.alloc((len(rows) - first) * n)
 	clear(out)
-	for b := range len(x) / n {
-		own := len(past.rows) + b
-		to := out[b*n : (b+1)*n]
+	for own := first; own < len(rows); own++ {
+		to := out[(own-first)*n : (own-first+1)*n]
 		for t := max(0, taps-1-own); t < taps; t++ {
 			from := rows[own-(taps-1)+t]
 			for i := range to {
@@ -56,11 +68,41 @@ func shortConv(w *worker, o *op) error {
 			}
 		}
 		w.spend(taps * n)
-		for i, f := range bias {
-			to[i] += f
-		}
 	}
-	return w.emit(o, out, n)
+	return out
+}
+
+// stateConv is shortConv with rows that a state keeps, each position's in turn.
+func stateConv(w *worker, o *op) error {
+	x, n, taps := w.floats(&o.in[0]), w.last(&o.in[0]), o.src.IntAt("taps", 0, 0)
+	by, kept := w.floats(&o.in[2]), &o.in[1]
+	if n == 0 || taps < 1 || len(by) != n*taps || len(x) == 0 {
+		return w.misfit(o, "has rows of %d elements and %d taps, want %d for each element", n, len(by), taps)
+	}
+	if kept.st == nil || o.out[1].st != kept.st || fmt.Sprint(o.src.In[1].Dims) != fmt.Sprint(o.src.Out[1].Dims) {
+		return w.misfit(o, "keeps output 2, which is not the view of input 2")
+	}
+	past := w.times(w.floats(kept), 1)
+	count := len(past) / n
+	if len(past)%n != 0 || w.last(kept) != n || count < taps-1+len(x)/n {
+		return w.misfit(o, "keeps %d elements in rows of %d; want at least %d rows of %d", len(past), w.last(kept),
+			taps-1+len(x)/n, n)
+	}
+	pos := w.ofRow(o, "pos", 0, 0)
+	row := func(position int) []float32 { return past[position%count*n:][:n] }
+	var rows [][]float32
+	for p := max(0, pos-(taps-1)); p < pos; p++ {
+		rows = append(rows, row(p))
+	}
+	first := len(rows)
+	for b := range len(x) / n {
+		copy(row(pos+b), x[b*n:])
+		rows = append(rows, row(pos+b))
+	}
+	if err := w.put(o, &o.out[0], value{f: w.convolved(rows, first, n, by), last: n}); err != nil {
+		return err
+	}
+	return w.put(o, &o.out[1], value{f: past, last: n})
 }
 
 // l2norm scales each head to a sum of squares of 1, and by a number.

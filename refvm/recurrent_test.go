@@ -10,6 +10,9 @@ const convBuffers = "buffer x IO_INPUT F32 [3,4] HBM rowmajor\nbuffer past KV_CA
 	"buffer w WEIGHT F32 [12] HBM rowmajor\nbuffer b WEIGHT F32 [4] HBM rowmajor\nbuffer out ACTIVATION F32 [3,4] " +
 	"HBM rowmajor"
 
+const keptBuffers = "buffer x IO_INPUT F32 [3,4] HBM rowmajor\nbuffer past STATE F32 [5,4] HBM rowmajor\nbuffer w " +
+	"WEIGHT F32 [12] HBM rowmajor\nbuffer out ACTIVATION F32 [2,4] HBM rowmajor"
+
 // convolved is a convolution of columns of `columns`, of which the last rows are wanted.
 func convolved(past, x, w, bias []float64, columns, taps int) []float64 {
 	all := append(append([]float64{}, past...), x...)
@@ -118,6 +121,20 @@ var recurrentCases = []caseOp{
 		name: "decay of what is far from 0", op: `out[0:2] = DECAY(x[0:2], y[0:2], y[2:4])`, buffers: vectors,
 		ints: map[string][]float32{"x": {90, -90, 0, 0, 0, 0}, "y": {-5, 1, 0, 0, 0, 0}},
 		want: func(in [][]float64) []float64 { return []float64{math.Exp(-90 * math.Exp(-5)), 1} },
+	},
+	{
+		name: "convolution from the beginning, whose rows a state keeps", buffers: keptBuffers,
+		op: `out[0:2,0:4], past[0:5,0:4] = STATE_CONV(x[0:2,0:4], past[0:5,0:4], w[0:12]) pos=pos taps=3`,
+		want: func(in [][]float64) []float64 {
+			return slices.Concat(convolved(nil, in[0][:8], in[2], nil, 4, 3), in[0][:8], in[1][8:])
+		},
+	},
+	{
+		name: "convolution of some columns after rows that a state keeps in turn", pos: 9, buffers: keptBuffers,
+		op: `out[0:2,0:2], past[0:5,2:4] = STATE_CONV(x[0:2,2:4], past[0:5,2:4], w[6:12]) pos=pos taps=3`,
+		want: func(in [][]float64) []float64 { // positions 7, 8, 9 and 10 are rows 2, 3, 4 and 0
+			return slices.Concat(convolved(in[1][4:8], in[0], in[2], nil, 2, 3), in[0][2:4], in[1][2:8], in[0][:2])
+		},
 	},
 	{
 		name: "recurrence from the beginning", op: fmt.Sprintf(stepsState, "pos", 0), buffers: stateBuffers,

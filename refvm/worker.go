@@ -300,6 +300,11 @@ func (w *worker) put(o *op, out *operand, v value) error {
 			w.bound(o, v)
 		}
 		v.radii = w.result
+		for k := range w.result.more {
+			if out == &o.out[1+k] {
+				v.radii = w.result.more[k]
+			}
+		}
 	}
 	if out.st == nil {
 		w.temps[out.slot] = v

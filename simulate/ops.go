@@ -41,6 +41,7 @@ var known = map[*op.Spec]traits{
 	op.L2NORM:      {asLong: true},
 	op.DECAY:       {asLong: true, ahead: []int{1, 2}},
 	op.RECURRENCE:  {inPlace: true}, // what it keeps
+	op.StateConv:   {inPlace: true, ahead: []int{2}},
 }
 
 // traitsOf are those of an opcode; none of one that nothing is known of. Those of an op on finished rows follow from

@@ -43,6 +43,9 @@ var shapeRemovals = func() []removal {
 		return shape(says, "f[0:4] = COPY(in[0:4])", "wide[0:6] = COPY(v[0:6])",
 			fmt.Sprintf("%%t, %s = RECURRENCE(%s) pos=pos", out, in))
 	}
+	convolves := func(says, out, in string) removal {
+		return shape(says, "f[0:4] = COPY(in[0:4])", fmt.Sprintf("%%t, %s = STATE_CONV(%s) pos=pos taps=2", out, in))
+	}
 	return []removal{
 		steps("output 2 is not the view of input 6", "f[2:4], wide[0:5]",
 			"in[0], in[1], in[2:4], v[0], v[1], "+kept),
@@ -54,6 +57,9 @@ var shapeRemovals = func() []removal {
 			"in[0], in[1], in[2:4], v[0], v[1], f[0:3], wide[0:5]"),
 		steps("has 1 pending rows of 6 elements, want at least 1 of 5", "f[0:2], wide[0:6]",
 			"in[0], in[1], in[2:4], v[0], v[1], f[0:2], wide[0:6]"),
+		convolves("x has 1 rows of 2 elements and w 3, want 2 taps", "f[0:4]", "in[0:2], f[0:4], v[0:3]"),
+		convolves("has 1 rows of 4 elements of the positions before, want at least 2 of 2", "f[0:4]",
+			"in[0:2], f[0:4], v[0:4]"),
 		shape("x has rows of 2 elements and w 3, want 2 taps", "%t = SHORT_CONV(in[0:2], wk[0:pos,0:1,0:2], v[0:3]) "+
 			"taps=2"),
 		shape("the length of input 1 of COPY depends on pos", "a[0:2] = COPY(in[0:pos])"),

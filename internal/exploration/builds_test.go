@@ -70,6 +70,8 @@ var (
 	// The first layer has a convolution in place of attention, and no experts.
 	convolutions = map[string]any{"layer_types": []string{"conv", "full_attention"}, "full_attn_idxs": nil,
 		"block_auto_adjust_ff_dim": nil, "block_ffn_dim_multiplier": nil, "block_multiple_of": nil}
+	// The first layer has a gated delta rule in place of attention.
+	states = map[string]any{"layer_types": []string{"linear_attention", "full_attention"}}
 	// What a model differs in from its config.json, after its sizes.
 	models = map[string]map[string]any{
 		"llama":             {"intermediate_size": 128}, // whole quads: a prompt's gate_up writes down's operand
@@ -102,6 +104,7 @@ var (
 		"qwen2-moe-shared":  {"num_experts_per_tok": 5}, // whose digits are in shared memory
 		"lfm2-biases":       convolutions,
 		"lfm2-moe":          convolutions,
+		"qwen3-5-text":      states,
 	}
 )
 

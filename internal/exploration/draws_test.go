@@ -89,9 +89,15 @@ var needs = map[*kernel.Body][]property{
 		among("prompt", "no")},
 	kernel.Convolve: {among("model", "lfm2-former lfm2-biases"), among("prompt", "no"),
 		among("num_hidden_layers", "2")},
-	kernel.Arrive: {among("loop.barrier", "1")},
-	kernel.Join:   {among("loop.barrier", "1")},
+	kernel.DeltaRule: ofStates,
+	kernel.GateHeads: ofStates,
+	kernel.Arrive:    {among("loop.barrier", "1")},
+	kernel.Join:      {among("loop.barrier", "1")},
 }
+
+// ofStates are those of models with gated delta rules.
+var ofStates = []property{among("model", "qwen3-5-text"), among("rows", "1"), among("sequences", "1"),
+	among("prompt", "no"), among("num_hidden_layers", "2")}
 
 // A draw is a build that is to have a body, and the number of the value of each property.
 type draw struct {

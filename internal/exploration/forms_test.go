@@ -56,7 +56,7 @@ var axes = []axis{
 		}
 		return e.chooseIn(e.schedule, `kWholeNorm = false`, "of each", "none")
 	}},
-	{"biases", func(e *emitted) string { return e.choose(`\.qkv\.bias`, "some", "none") }},
+	{"biases", func(e *emitted) string { return e.choose(`\.qkvg?\.bias`, "some", "none") }},
 	{"caps", func(e *emitted) string { return e.chooseIn(e.schedule, `kScoreCap = 0x1`, "some", "none") }},
 	{"experts", func(e *emitted) string { return e.choose(`\.experts_up\.weight`, "some", "none") }},
 	{"gates", func(e *emitted) string { return e.choose(`\.(gate_up|experts_up)\.weight`, "some", "none") }},
@@ -126,8 +126,8 @@ const ofModel = 9
 
 var (
 	dtypeNames = map[string]string{"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
-	reader     = regexp.MustCompile(`(?m)^stage L\{i\}\.(qkv|gate_up|up) .*\n  wait (\S+)`)
-	matrix     = regexp.MustCompile(`\.qkv\.weight[^\n]* WEIGHT (\w+) \[[0-9,]*\] HBM (\S+)`)
+	reader     = regexp.MustCompile(`(?m)^stage L\{i\}\.(qkvg?|gate_up|up) .*\n  wait (\S+)`)
+	matrix     = regexp.MustCompile(`\.qkvg?\.weight[^\n]* WEIGHT (\w+) \[[0-9,]*\] HBM (\S+)`)
 )
 
 func (e *emitted) has(pattern string) bool { return regexp.MustCompile(pattern).MatchString(e.program) }

@@ -93,6 +93,8 @@ var cases = []kernelCase{
 	{target: "h200", model: "zoo/lfm2-biases", dtype: "bf16"},
 	{target: "a100", model: "zoo/lfm2-former", dtype: "fp16", cache: "int8", rows: 4, long: true},
 	{target: "t4", model: "zoo/lfm2-moe", dtype: "fp32", long: true},
+	{target: "h200", model: "zoo/qwen3-5-text", dtype: "bf16"},
+	{target: "t4", model: "zoo/qwen3-5-tied", dtype: "fp32", long: true},
 	{target: "a100", model: "zoo/gpt-oss-sinks", dtype: "fp16", long: true},
 	{target: "t4", model: "zoo/olmoe-plain", dtype: "fp16", long: true},
 	{target: "t4", model: "zoo/gpt-oss-sinks", dtype: "fp32", long: true},

@@ -1,8 +1,9 @@
 package op
 
 var L2NORM = declare(Spec{
-	Code: 38,
-	Name: "L2NORM",
+	Code:   38,
+	Name:   "L2NORM",
+	Kernel: true,
 	Doc: "x · rsqrt(Σ x² + eps) · scale, of each head of head_dim elements on its own. A row of x is heads one after " +
 		"the other.",
 	Params: []Param{need(eps), need(headDim), need(scale)},
@@ -10,8 +11,9 @@ var L2NORM = declare(Spec{
 })
 
 var DECAY = declare(Spec{
-	Code: 39,
-	Name: "DECAY",
+	Code:   39,
+	Name:   "DECAY",
+	Kernel: true,
 	Doc: "exp(−exp(A) · softplus(a + bias)), where softplus(x) = log(1 + exp(x)): what remains of a state after a " +
 		"step. A row of a has an element for each of those of A.",
 	Forms: []Form{{
@@ -23,8 +25,9 @@ var DECAY = declare(Spec{
 })
 
 var RECURRENCE = declare(Spec{
-	Code: 40,
-	Name: "RECURRENCE",
+	Code:   40,
+	Name:   "RECURRENCE",
+	Kernel: true,
 	Doc: "The steps of a recurrent state S, a matrix, one for each row: S is multiplied by the row's decay, k ⊗ u is " +
 		"added to it, and out is Sᵀq. u is beta · v, or with delta=1 beta · (v − Sᵀk), by the S that has decayed. " +
 		"The state is kept for the next pass as it is before the rows, and pending has what they add: the position " +

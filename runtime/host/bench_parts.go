@@ -124,7 +124,7 @@ type timedParts struct {
 // newTimedParts prepares them, if the build has their kernel. They must be closed, also after an error.
 func (s *Session) newTimedParts(m *measures, o BenchOptions) (*timedParts, error) {
 	t := &timedParts{s: s, kernel: m.part, steps: min(o.StepsPerLaunch, partSteps)}
-	if t.kernel == nil {
+	if t.kernel == nil || s.facts.Recurrent() { // of states a step leaves others than it began with
 		return t, nil
 	}
 	size := s.info.SMs * s.info.SharedBytes // in which an SM has its part of the residual

@@ -325,6 +325,7 @@ const (
 // each region, and without any the cache is cleared. Padding gets values too, finite ones; it is multiplied by zeros.
 func (s *Session) setCache(position int) error {
 	total := int(s.info.CacheBytes)
+	s.states = recalled{after: position}
 	if position == 0 {
 		if err := s.stream.MemsetD8(s.cache(), 0, total); err != nil {
 			return err
@@ -356,16 +357,16 @@ type cachePart struct {
 	model             Model
 }
 
-// cacheParts are all of the cache, or its layers where they have blocks of integers and differ in them.
+// cacheParts are all of the cache, or its layers where they have blocks of integers and differ in them, or elements of
+// several types.
 func (s *Session) cacheParts(total int) []cachePart {
 	f := s.facts
-	if len(f.Layers) == 0 || f.Model.Cache != integerCache {
+	if len(f.Layers) == 0 || f.Model.Cache != integerCache && !slices.ContainsFunc(f.Layers, Layer.single) {
 		return []cachePart{{0, total, s.region, f.Model}}
 	}
 	var parts []cachePart
 	for l := range f.Layers {
-		m := f.ModelOf(l)
-		parts = append(parts, cachePart{f.CacheAt(l), m.layerCache(), s.region*len(f.Layers) + l, m})
+		parts = append(parts, cachePart{f.CacheAt(l), f.layerBytes(l), s.region*len(f.Layers) + l, f.ModelOf(l)})
 	}
 	return parts
 }
@@ -379,22 +380,29 @@ type blocksOf struct {
 // patternOf is what parts with such blocks repeat, as long as the longest that has been asked for.
 func (s *Session) patternOf(bytes int, m *Model) []byte {
 	of := blocksOf{m.HeadDim, m.DType, m.Cache}
-	have := s.patterns[of]
-	if want := patternOf(bytes, m); len(have) < len(want) {
+	if len(s.patterns[of]) < patternBytes(bytes, m) {
 		if s.patterns == nil {
 			s.patterns = map[blocksOf][]byte{}
 		}
-		s.patterns[of], have = want, want
+		s.patterns[of] = patternOf(bytes, m)
 	}
-	return have
+	return s.patterns[of]
+}
+
+// patternBytes is the length of a pattern.
+func patternBytes(total int, m *Model) int {
+	if m.Cache == integerCache {
+		return max(1, min(fillBytes, total)/blockBytes(m)) * blockBytes(m)
+	}
+	return min(fillBytes, total)
 }
 
 // patternOf returns what the made-up cache of a region, of n bytes, repeats.
 func patternOf(total int, m *Model) []byte {
 	if m.Cache == integerCache {
-		return madeUpBlocks(max(1, min(fillBytes, total)/blockBytes(m)), m)
+		return madeUpBlocks(patternBytes(total, m)/blockBytes(m), m)
 	}
-	return madeUp(min(fillBytes, total), m)
+	return madeUp(patternBytes(total, m), m)
 }
 
 // makeUp gives put all parts of the made-up cache of a region, of n bytes: the offset in the cache, and the bytes

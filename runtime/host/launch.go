@@ -88,10 +88,14 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 	if b.kernel == nil {
 		b.kernel = s.one
 	}
+	if err := s.recall(ctx); err != nil {
+		return nil, err
+	}
 	first, begun := s.position, time.Now()
 	if err := s.start(b); err != nil {
 		return nil, err
 	}
+	s.states.after = -1 // until it has ended well
 	done := make(chan error, 1)
 	go func() { done <- s.stream.Synchronize() }()
 	tick := time.NewTicker(pollEvery)
@@ -139,6 +143,7 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 	}
 	drain()
 	if b.positions == nil {
+		s.decoded(first, b.taken(tokens))
 		s.position += len(tokens)
 	}
 	b.kernel.epoch += uint64(b.stepsOf(len(tokens)))

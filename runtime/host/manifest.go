@@ -144,8 +144,9 @@ type Exchange struct {
 
 // Traffic is what one step reads from GPU memory, in bytes.
 type Traffic struct {
-	Weights int64       `json:"weights"` // every step
-	Cache   []CacheRows `json:"cache"`   // rows of the KV cache, of layers that see as many
+	Weights int64       `json:"weights"`          // every step
+	Cache   []CacheRows `json:"cache"`            // rows of the KV cache, of layers that see as many
+	States  int64       `json:"states,omitempty"` // recurrent states, which it writes too
 }
 
 // CacheRows are the rows of the KV cache that a step reads: one for each visible earlier position.
@@ -162,9 +163,9 @@ func (r *CacheRows) Seen(position int) int {
 	return position
 }
 
-// CacheBytes is what a step reads of the KV cache, as the mean of n steps from a position on.
+// CacheBytes is what a step reads of the KV cache, and of states, as the mean of n steps from a position on.
 func (t *Traffic) CacheBytes(position, steps int) float64 {
-	total := 0.0
+	total := float64(t.States) * float64(steps)
 	for i := range steps {
 		for k := range t.Cache {
 			r := &t.Cache[k]

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"amkc/runtime/driver"
 	"amkc/runtime/infile"
@@ -54,6 +55,10 @@ func (s *Session) SavePrefix(w io.Writer, ids []int) error {
 	}
 	if err := s.valid(ids...); err != nil {
 		return err
+	}
+	if s.facts.Recurrent() && (len(ids) < s.position || s.states.after != s.position) {
+		return fmt.Errorf("%d ids were to be saved, and the states of the model are those of position %d; decode them "+
+			"again, and no others after them", len(ids), s.states.after)
 	}
 	pieces, size, err := s.cachePieces(len(ids))
 	if err != nil {
@@ -168,7 +173,7 @@ func (s *Session) LoadPrefix(ctx context.Context, path string) (ids []int, err e
 		}
 		data = data[p.bytes:]
 	}
-	s.position = count
+	s.position, s.states = count, recalled{ids: slices.Clone(ids), after: count}
 	return ids, nil
 }
 
@@ -181,6 +186,10 @@ func (s *Session) cachePieces(n int) (pieces []cachePiece, total int, err error)
 		m, at, err := s.cacheOf(l)
 		if err != nil {
 			return nil, 0, err
+		}
+		if state := s.facts.stateBytes(l); state > 0 {
+			pieces, total = append(pieces, cachePiece{at, state}), total+state
+			continue
 		}
 		head, bytes := cacheBlocks(m.MaxSeq)*m.CacheBlock, cacheBlocks(n)*m.CacheBlock
 		for h := range m.KVHeads {

@@ -57,8 +57,9 @@ type Session struct {
 	openReference ReferenceOpener
 	lateEpochs    bool
 
-	region   int     // of the cache, of those that the sequences of a pass have; what decodes one sequence uses this
-	position int     // of the next token; the cache holds the rows before it
+	region   int // of the cache, of those that the sequences of a pass have; what decodes one sequence uses this
+	position int // of the next token; the cache holds the rows before it
+	states   recalled
 	checked  bool    // Check has passed
 	scores   *scores // of routers, nil unless they are recorded
 	build    buildID
@@ -94,6 +95,7 @@ func (s *Session) Reset() { s.position = 0 }
 
 // Rewind makes an earlier position the next, or leaves the session where it is. The rows of the cache before it stay,
 // so that a sequence which begins with the same tokens is decoded from there on, to the same bits as from position 0.
+// Of a model with recurrent states the tokens before it are decoded again, by the next launch.
 func (s *Session) Rewind(position int) error {
 	if position < 0 || position > s.position {
 		return fmt.Errorf("a rewind to position %d; want 0 to %d, where the session is", position, s.position)

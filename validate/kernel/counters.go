@@ -88,13 +88,19 @@ func (p *contract) CheckCounters() {
 	}
 }
 
+// gates reports whether a task multiplies a vector by sigmoids of another one, which an exchange before has: the kernel
+// keeps that exchange for it.
+func gates(ops []ir.FlatOp) bool {
+	return len(ops) == 2 && ops[0].Code == ir.SIGMOID && ops[1].Code == ir.MUL
+}
+
 // waitedCounters says which counters tasks wait for, or nil where a task has more waits than the kernel supports.
 func (p *contract) waitedCounters() []bool {
 	f := p.flat
 	waited := make([]bool, len(f.Counters))
 	for t := range f.Tasks {
 		task := &f.Tasks[t]
-		if len(task.Waits) > 1 {
+		if len(task.Waits) > 1 && (len(task.Waits) > 2 || !gates(task.Ops)) {
 			p.Errorf(validate.CodeBackend, p.Task(int32(t)), "has %d waits, and a stage body of the kernel has one",
 				len(task.Waits)).
 				Suggest("wait for %s, if all others come before it",

@@ -24,6 +24,7 @@ var (
 	partial = &storage{ir.F32, ir.Word64}
 	which   = &storage{ir.I32, ir.Word64}
 	inputs  = &storage{ir.F32, ir.KVRows16} // of a convolution
+	kept    = &storage{ir.F32, ir.RowMajor} // states
 )
 
 // checkForms: a stage body of the kernel has each operand in one form, and looks at no declaration. In another form
@@ -154,7 +155,20 @@ func formsOf(m *ir.Model, buffers []ir.Buffer, scores map[int]bool) func(op *ir.
 	}
 	return func(op *ir.FlatOp) (in, out []*storage) {
 		switch op.Code {
-		case ir.SOFTMAX, ir.SIGMOID, ir.TOPK, ir.RENORMALISE: // of scores, and what is chosen by them
+		case ir.SIGMOID:
+			if n := op.InBuf[0]; n >= 0 && !scores[n] { // of a gate, or of how much of a state is replaced
+				return []*storage{vector}, nil
+			}
+			return []*storage{partial}, []*storage{sums}
+		case ir.SILU, ir.L2NORM:
+			return []*storage{vector}, nil
+		case ir.DECAY:
+			return []*storage{vector, gains, gains}, nil
+		case ir.StateConv:
+			return []*storage{vector, kept, gains}, []*storage{nil, kept}
+		case ir.RECURRENCE:
+			return []*storage{nil, nil, nil, nil, nil, kept, kept}, []*storage{nil, kept, kept}
+		case ir.SOFTMAX, ir.TOPK, ir.RENORMALISE: // of scores, and what is chosen by them
 			return []*storage{partial, exact}, []*storage{sums, number}
 		case ir.SELECTED:
 			return []*storage{vector, matrix, number, gains, sums}, rows(op)

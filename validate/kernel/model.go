@@ -17,13 +17,15 @@ import (
 //	Layers               the number of caches
 //	Hidden               the weights of norms but those of attention; the columns of the embedding table and of the
 //	                     head's matrix; embeddings that the host gives, and the last hidden state
-//	Kinds, LayerKinds    the ten facts below, which are those of each layer
+//	Kinds, LayerKinds    the facts below, which are those of each layer
 //	Experts, PerToken    the scores and the choice of the router of the layer, and the matrices of its experts; where
 //	                     there are experts there is a router
 //	Shared, Intermediate the longest result of a gated activation of the layer, such as SILU_MUL: Shared where it has
 //	                     experts
 //	SharedGates          the numbers of the router besides scores
 //	Channels, Taps       the taps of a convolution of the layer, their number, and the cache of the layer
+//	StateHeads, StateKeyHeads, StateKeys, StateValues
+//	                     the states of a recurrence of the layer; the taps before it, and the rows that these see
 //	Heads                the query heads of an attention of the layer, times KVHeads
 //	KVHeads, HeadDim     the cache of the layer; head_dim of its attention and rotation; the weights of norms of its
 //	                     heads, and of norms of the heads of all tasks
@@ -125,8 +127,14 @@ func (c *modelCheck) checkBuffers() {
 				Suggest("the model's caches are %s", m.Of(0).State().Spell(m.MaxSeq))
 		}
 	}
-	if caches != m.Layers {
-		p.disagree("", "there are %d caches", caches).Suggest("the model has %d layers, with one cache each", m.Layers)
+	with := 0 // layers
+	for layer := range m.Layers {
+		if m.Of(layer).State() != (ir.State{}) {
+			with++
+		}
+	}
+	if caches != with {
+		p.disagree("", "there are %d caches", caches).Suggest("the model has %d layers with one cache each", with)
 	}
 }
 
@@ -159,6 +167,18 @@ func (c *modelCheck) checkTask(t int32) {
 			want("taps", op.IntAt("taps", 0, 0), of.Taps)
 			want("taps of all channels:", p.flat.Buffers[op.InBuf[2]].Numel(), of.Channels*of.Taps)
 			c.checkCache(t, op, layer)
+		case ir.StateConv:
+			want("taps", op.IntAt("taps", 0, 0), of.Taps)
+			want("taps of all channels:", p.flat.Buffers[op.InBuf[2]].Numel(), of.StateChannels()*of.Taps)
+			want("rows of the positions before of length", c.lastOf(op.InBuf[1]), 2*of.StateKeys+of.StateValues)
+		case ir.L2NORM:
+			want("head_dim", op.IntAt("head_dim", 0, 0), of.StateKeys)
+		case ir.DECAY:
+			want("decays of length", p.flat.Buffers[op.InBuf[1]].Numel(), of.StateHeads)
+		case ir.RECURRENCE:
+			states := p.flat.Pass.NumSequences() * of.StateHeads * of.StateKeys * of.StateValues
+			want("states of", p.flat.Buffers[op.InBuf[5]].Numel(), states)
+			want("values of length", c.lastOf(op.InBuf[5]), of.StateValues)
 		case ir.ROPE:
 			want("head_dim", op.IntAt("head_dim", 0, 0), of.HeadDim)
 		case ir.RMSNORM, ir.LAYERNORM:
@@ -166,6 +186,8 @@ func (c *modelCheck) checkTask(t int32) {
 			// a task has the queries or the keys of one kv head, of each of its tokens
 			ofTask := of.KVHeads * width(op.In[0], p.flat.Lo)
 			switch {
+			case op.Has("head_dim") && of.StateHeads > 0:
+				length = of.StateValues
 			case op.Has("head_dim"):
 				length = of.HeadDim
 				if p.flat.Buffers[weights[0]].Numel() == ofTask { // of each head
@@ -247,6 +269,12 @@ func (c *modelCheck) checkCache(t int32, o *ir.FlatOp, layer int) {
 		c.p.disagree(c.p.Task(t), "%s reads a cache of shape %v", o.Code, s).
 			Suggest("by the facts of layer %d it is %s", layer, of.Spell(c.m.MaxSeq))
 	}
+}
+
+// lastOf is the last size of a buffer.
+func (c *modelCheck) lastOf(buffer int) int {
+	shape := c.p.flat.Buffers[buffer].Shape
+	return shape[len(shape)-1]
 }
 
 // width is how many elements a view has of each row; those of a temporary are not said.

@@ -13,6 +13,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   static_assert(H::kTokenFloats <= kUnitFloats, "q, k and v of a unit fit their scratch");
   const Tiles mine = units_of<S>(c.sm, c.layer);
+  if constexpr (kHolds<S> > 0) c.hold(kHolds<S>);
   if (mine.count() > 0) await(c);
 
 #pragma unroll 1

@@ -43,6 +43,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
                         kUnitFloats * int(sizeof(float)),
                 "q, k and v of all tokens, and their rows, fit their scratch");
   const Tiles mine = units_of<S>(c.sm, c.layer);
+  if constexpr (kHolds<S> > 0) c.hold(kHolds<S>);
   if (mine.count() > 0) await(c);
 
 #pragma unroll 1

@@ -8,6 +8,7 @@
 #include "reference_attention.cuh"
 #include "reference_convolution.cuh"
 #include "reference_experts.cuh"
+#include "reference_recurrence.cuh"
 #include "reference_weights.cuh"
 
 namespace amk {

@@ -33,14 +33,6 @@ __device__ __forceinline__ u32 most_of_warp(u32 v) {
 #endif
 }
 
-__device__ __forceinline__ float sum_of_warp(float v) {
-#pragma unroll
-  for (int offset = 16; offset; offset >>= 1) v += shuffle_xor(v, offset);
-  return v;
-}
-
-__device__ __forceinline__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
-
 // What the descriptor of a router may have, besides what all have: its scores become sigmoids; a
 // bias is added for the choice alone; experts are of groups, and chosen from some of these; the sum
 // of the weights is increased, or has a bound; the weights are multiplied; and one score more

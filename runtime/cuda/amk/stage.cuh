@@ -8,6 +8,14 @@
 
 namespace amk {
 
+__device__ __forceinline__ float sum_of_warp(float v) {
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1) v += shuffle_xor(v, offset);
+  return v;
+}
+
+__device__ __forceinline__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
+
 // Half-open range of tiles, or of units.
 struct Tiles {
   int begin;
