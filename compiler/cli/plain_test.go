@@ -19,8 +19,8 @@ import (
 // The plain kernels of a build, compiled for the CPU, give the logits that transformers gives: with heads that are
 // normalised and layers of two kinds, with biases of some and of all projections, after a window, with rotations that
 // scale or leave a part of each head, with a scaled embedding and norms of 1 + w, with scaled branches, in
-// layers that do not rotate, by pairs that are neighbours, without norms before branches, and within bounds. AMKC_LONG
-// asks for models too all of whose kernels others have.
+// layers that do not rotate, by pairs that are neighbours, without norms before branches, within bounds, and with
+// states. AMKC_LONG asks for models too all of whose kernels others have.
 func TestPlainKernels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
@@ -29,6 +29,7 @@ func TestPlainKernels(t *testing.T) {
 		"exaone4-windows": 4, "apertus-biases": 4, "cohere-head-norms-odd": 4, "nemotron-half": 4, "olmo-clipped": 4,
 		"falcon-groups": 4, "phi-head-norms": 4, "gpt2": 4, "opt-tied": 4,
 		"mistral-window-narrow": 13, // beyond its window, of 12
+		"qwen3-5-text":          6,  // beyond what its convolutions see, 4
 	}
 	if os.Getenv("AMKC_LONG") != "" {
 		maps.Copy(cases, map[string]int{"qwen2-bias": 4, "phi3-long": 4, "phi-half": 4, "arcee-biases": 4,
