@@ -12,8 +12,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
   using H = HeadsOf<S>;
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   static_assert(H::kTokenFloats <= kUnitFloats, "q, k and v of a unit fit their scratch");
-  const Tiles mine = units_of<S>(c.sm, c.layer);
-  if constexpr (kHolds<S> > 0) c.hold(kHolds<S>);
+  const Tiles mine = begin_units<S>(c);
   if (mine.count() > 0) await(c);
 
 #pragma unroll 1

@@ -49,8 +49,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
   constexpr int kFragments = HeadGroup<H>::kFragments;
   using Turns = BlockTurns<S>;
   constexpr int kBlockWarps = Turns::kWarps, kTurns = Turns::kTurns;
-  const Tiles mine = units_of<S>(c.sm, c.layer);
-  if constexpr (kHolds<S> > 0) c.hold(kHolds<S>);
+  const Tiles mine = begin_units<S>(c);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
   // this step's row, as the first of a block

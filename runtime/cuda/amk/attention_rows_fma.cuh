@@ -42,8 +42,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
                     kSequenceRows * H::kTokenFloats * int(sizeof(float)) + H::kCacheBlockBytes <=
                         kUnitFloats * int(sizeof(float)),
                 "q, k and v of all tokens, and their rows, fit their scratch");
-  const Tiles mine = units_of<S>(c.sm, c.layer);
-  if constexpr (kHolds<S> > 0) c.hold(kHolds<S>);
+  const Tiles mine = begin_units<S>(c);
   if (mine.count() > 0) await(c);
 
 #pragma unroll 1

@@ -160,8 +160,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
   constexpr int kPartGroups =
       ceil_div(H::kPartColumns < kColumns ? H::kPartColumns : kColumns, kSetHeads);
   constexpr int kBlockWarps = Turns::kWarps, kTurns = Turns::kTurns;
-  const Tiles mine = units_of<S>(c.sm, c.layer);
-  if constexpr (kHolds<S> > 0) c.hold(kHolds<S>);
+  const Tiles mine = begin_units<S>(c);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
   // k and then v of each token as they are published, where the cache is quantised

@@ -29,6 +29,7 @@ __device__ inline void delta_rule(Bits* out, const Bits* s, const Bits* z, const
   float* const state = kept(states, kKeys * kValues);
   float* const left = kept(pending, 2 + kKeys + kValues);
   float* const inputs = kept(before, kTaps * kOwn);
+  float of_query = 0, of_key = 0;  // squares
   for (int i = thread_index(); i < kOwn; i += kReferenceThreads) {
     const int channel = i < kKeys       ? key_head * kKeys + i
                         : i < 2 * kKeys ? (kKeyHeads + key_head) * kKeys + i - kKeys
@@ -38,18 +39,13 @@ __device__ inline void delta_rule(Bits* out, const Bits* s, const Bits* z, const
     for (int t = max(0, kTaps - 1 - position); t < kTaps; ++t)
       sum += weight_at(taps, channel * kTaps + t) *
              inputs[(position - (kTaps - 1) + t) % kTaps * kOwn + i];
-    own[i] = silu_of(sum);
+    const float y = own[i] = silu_of(sum);
+    if (i < 2 * kKeys) (i < kKeys ? of_query : of_key) += y * y;
   }
-  block_sync();
   const int thread = thread_index();
-  auto squares = [&](const float* of, int n) {
-    float sum = 0;
-    for (int i = thread; i < n; i += kReferenceThreads) sum += of[i] * of[i];
-    return block_sum(sum);
-  };
   const float *q = own, *k = own + kKeys, *v = own + 2 * kKeys;
-  const float q_scale = 1 / sqrtf((squares(q, kKeys) + 1e-6f) * kKeys);
-  const float k_scale = 1 / sqrtf(squares(k, kKeys) + 1e-6f);
+  const float q_scale = 1 / sqrtf((block_sum(of_query) + 1e-6f) * kKeys);
+  const float k_scale = 1 / sqrtf(block_sum(of_key) + 1e-6f);
   const float shifted = at(a, head) + weight_at(bias, head);
   const float softplus =
       shifted > 0 ? shifted + log1pf(expf(-shifted)) : log1pf(expf(shifted));

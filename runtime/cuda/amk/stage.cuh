@@ -157,6 +157,13 @@ __device__ __forceinline__ Tiles units_of(int sm, int layer) {
           int(((slot + 1) * S::kUnits + kSMs - 1) / kSMs)};
 }
 
+// The same of a stage that may keep the exchange that it reads for a later one.
+template <class S, class C>
+__device__ __forceinline__ Tiles begin_units(C& c) {
+  if constexpr (kHolds<S> > 0) c.hold(kHolds<S>);
+  return units_of<S>(c.sm, c.layer);
+}
+
 // What a warp has of a row, in the order in which the flush adds it up, to what it had before: the
 // four quarters, which are in neighbouring lanes; or the four chains, of which lanes 4 * row and
 // 4 * row + 2 have two each. The first of the four lanes has the sum.
