@@ -35,6 +35,8 @@ type mixtureOfExperts struct {
 	shared      int  // the width of an expert that every token has besides; 0: there is none
 	sharedGated bool // what it makes is multiplied by a sigmoid
 
+	// separate are the matrices where experts have tensors of their own; nil: no checkpoint has them so, or all have.
+	separate func(e *mixtureOfExperts, names *tensorNames, hidden int) (up, down []ir.GraphWeight)
 	// blocks are the matrices where a checkpoint stores them as MXFP4; nil: it has no such form.
 	blocks func(e *mixtureOfExperts, names *tensorNames, hidden int) (up, down []ir.GraphWeight)
 
@@ -242,6 +244,15 @@ func transposedExperts(e *mixtureOfExperts, names *tensorNames, h int) (up, down
 	return of("gate_up_proj", 2*e.width, h), of("down_proj", h, e.width)
 }
 
+// biasedExperts is the form of gpt-oss in GGUF files: three matrices for each expert, and biases as in other files.
+func biasedExperts(e *mixtureOfExperts, names *tensorNames, h int) (up, down []ir.GraphWeight) {
+	up, down = separateExperts("mlp.experts", "gate_proj", "up_proj", "down_proj")(e, names, h)
+	of := func(name string, rows int) ir.GraphWeight {
+		return weight(names.inLayer("mlp.experts."+name)+"_bias", e.count, rows)
+	}
+	return append(up, of("gate_up_proj", 2*e.width)), append(down, of("down_proj", h))
+}
+
 // expertBlocks is the form of gpt-oss as it is published: the matrices of all experts in blocks of MXFP4, in which rows
 // of gate and up are interleaved.
 func expertBlocks(e *mixtureOfExperts, names *tensorNames, h int) (up, down []ir.GraphWeight) {
@@ -276,6 +287,8 @@ func (m *importer) sayRounded(g *ir.Graph) {
 // chooseExperts takes the form of the matrices of experts in which a quantised checkpoint has them.
 func (m *importer) chooseExperts(e *mixtureOfExperts) {
 	switch {
+	case e != nil && m.scheme != nil && m.scheme.Types != nil && e.separate != nil: // a GGUF file
+		e.matrices = e.separate
 	case m.scheme == nil || !m.scheme.OfExperts:
 	case e != nil && e.blocks != nil:
 		e.matrices = e.blocks

@@ -13,7 +13,7 @@ func importGPTOSS(m *importer) *ir.Graph {
 	attention := m.truth("attention_bias", true)
 	e := m.readExperts([]string{"num_local_experts", "num_experts"}, 128, 4, "intermediate_size", 2880)
 	e.ofChosen, e.biased, e.router = true, true, "mlp.router"
-	e.matrices, e.blocks = transposedExperts, expertBlocks
+	e.matrices, e.blocks, e.separate = transposedExperts, expertBlocks, biasedExperts
 	e.limit, e.alpha = m.above("swiglu_limit", 7), m.above("swiglu_alpha", 1.702)
 	return m.decoder(&decoder{architecture: "GptOssForCausalLM", modelled: gptOSSModelled, inert: gptOSSInert,
 		layers: 36, hidden: 2880, intermediate: 2880, heads: 64, kvHeads: 8, headDim: 64, vocab: 201088,

@@ -134,7 +134,7 @@ func (b *builder) weight(constant string) (ir.Buffer, bool) {
 	if c := b.config.byName[constant]; c != nil && c.array {
 		base, listed := strings.CutSuffix(constant, "At")
 		w, known := b.weightOf(base, 0)
-		return w, listed && known && !b.unrolled && (len(w.Shape) == 2 || len(b.p.Model.Kinds) > 0) && w.Count > 0 &&
+		return w, listed && known && !b.unrolled && (len(w.Shape) >= 2 || len(b.p.Model.Kinds) > 0) && w.Count > 0 &&
 			w.Count == len(c.value.list)
 	}
 	if !b.unrolled {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -270,6 +271,9 @@ func TestQuantised(t *testing.T) {
 	}
 }
 
+// inBlocks are the names of models whose embedding is in blocks.
+var inBlocks = regexp.MustCompile("-(q[48]_[01]|mixed|mxfp4)$")
+
 // TestGGUF runs every model of testdata/models/gguf/models, which llama.cpp's converter wrote, like those of the zoo.
 // What is not streamed in blocks is stored in float32, in which gguf-py reads it too.
 func TestGGUF(t *testing.T) {
@@ -284,7 +288,7 @@ func TestGGUF(t *testing.T) {
 			dir := models + "gguf/models/" + f.Name()
 			ids, _ := readNPY[int32](t, dir+"/ref_input_ids.npy")
 			var flags []string
-			if strings.HasPrefix(f.Name(), "llama-q") || f.Name() == "llama-mixed" {
+			if inBlocks.MatchString(f.Name()) {
 				flags = []string{"--dtype", "fp32"}
 			}
 			requireReference(t, dir, ids, flags...)

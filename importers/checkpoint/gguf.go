@@ -214,10 +214,56 @@ func (g *ggufModel) tensor(t *gguf.NamedTensor) Tensor {
 	if t.Heads > 0 && len(t.Shape) == 1 { // a bias has an element for each row
 		rows, columns = columns, 1
 	}
-	return Tensor{Name: t.Name, DType: DType(t.Type.Name), Shape: t.Shape, size: t.Size, data: blockRows{
-		stored: stored{g.region[t.Tensor.Name], filepath.Base(g.path), DType(t.Type.Name), t.At}, kind: t.Type,
-		rows: rows, columns: columns, heads: t.Heads, minus: t.Minus}}
+	place := func(t *gguf.Tensor) stored {
+		return stored{g.region[t.Name], filepath.Base(g.path), DType(t.Type.Name), t.At}
+	}
+	of := Tensor{Name: t.Name, DType: DType(t.Type.Name), Shape: t.Shape, size: t.Size, data: blockRows{
+		stored: place(&t.Tensor), kind: t.Type, rows: rows, columns: columns, heads: t.Heads, minus: t.Minus}}
+	if t.Other != nil {
+		of.data = inTurn{place(&t.Tensor), place(t.Other)}
+	}
+	return of
 }
+
+// inTurn are two tensors of F32 as one, whose elements are those of both in turn.
+type inTurn [2]stored
+
+func (s inTurn) floats(dst []float32, first int64) *diag.Diagnostic {
+	for i, from := range s {
+		at := int64(i) // of the first element that is taken from it
+		if first%2 == 1 {
+			at = int64(1 - i)
+		}
+		part := make([]float32, max(0, (int64(len(dst))-at+1)/2))
+		if err := from.floats(part, (first+at)/2); err != nil {
+			return err
+		}
+		for k, v := range part {
+			dst[at+2*int64(k)] = v
+		}
+	}
+	return nil
+}
+
+func (s inTurn) bytes(dst []byte, off int64) *diag.Diagnostic {
+	first, last := off/4, (off+int64(len(dst))+3)/4
+	values := make([]float32, last-first)
+	if err := s.floats(values, first); err != nil {
+		return err
+	}
+	encoded := make([]byte, 0, 4*len(values))
+	for _, v := range values {
+		encoded = binary.LittleEndian.AppendUint32(encoded, math.Float32bits(v))
+	}
+	copy(dst, encoded[off%4:])
+	return nil
+}
+
+func (s inTurn) pieces(dst []byte, off, size, stride int64) *diag.Diagnostic {
+	return pieces(s, dst, off, size, stride)
+}
+
+func (inTurn) view(int64) []byte { return nil }
 
 // config is what the file says in the words of config.json. Positions of diagnostics begin with the file's name.
 func (g *ggufModel) config() (*Config, *diag.Diagnostic) {
@@ -353,8 +399,13 @@ func (b blockRows) pieces(dst []byte, off, size, stride int64) *diag.Diagnostic 
 	if b.minus == 0 && b.heads == 0 {
 		return b.stored.pieces(dst, off, size, stride)
 	}
+	return pieces(b, dst, off, size, stride)
+}
+
+// pieces reads the bytes of a source piece by piece.
+func pieces(s source, dst []byte, off, size, stride int64) *diag.Diagnostic {
 	for ; len(dst) > 0; dst, off = dst[size:], off+stride {
-		if err := b.bytes(dst[:size], off); err != nil {
+		if err := s.bytes(dst[:size], off); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ type NamedTensor struct {
 	Name  string  // in a checkpoint
 	Heads int     // above 0: of each head, rows are in the order of pairs that rotate
 	Minus float32 // what is subtracted from each element
+	Other *Tensor // whose elements stand between those of this one, in F32
 }
 
 // MostFactors bounds the factors of a rotation: there is one for each pair of elements of a head.
@@ -86,6 +87,7 @@ type facts struct {
 	bad     *diag.Diagnostic // the first one
 
 	layers, heads, kvHeads, headDim, hidden, trained int
+	experts                                          int             // of a layer that has them; 0: none has
 	rotations                                        map[string]bool // tensors that are factors of the rotation
 }
 
@@ -227,11 +229,7 @@ func (x *facts) usual() {
 	if x.family.tied && x.has("output.weight") {
 		x.fail("output.weight", "is there, and the family has the embedding instead; want no such tensor")
 	}
-	for _, part := range []string{"expert_count", "expert_used_count"} {
-		if v, key := x.field(part); v != nil && v != int64(0) {
-			x.fail(key, "is %s: the model is a mixture of experts, which is not modelled; accepted: 0", spell(v))
-		}
-	}
+	x.mixture()
 	if !x.truth("attention.causal", true) {
 		x.fail(x.arch+".attention.causal", "is false: a token attends to those after it; accepted: true")
 	}
@@ -271,14 +269,19 @@ func (x *facts) rope() {
 	if _, own := x.config["rope_parameters"]; own {
 		return
 	}
-	theta, _, ok := x.number("rope.freq_base")
-	if !ok {
-		theta = 10000
-	}
+	theta := x.theta()
 	x.config["rope_theta"] = theta
 	if scaling := x.scaling(turned); scaling != nil {
 		x.config["rope_scaling"] = scaling
 	}
+}
+
+// theta is the base of the frequencies.
+func (x *facts) theta() any {
+	if theta, _, ok := x.number("rope.freq_base"); ok {
+		return theta
+	}
+	return 10000
 }
 
 // scaling is how frequencies are scaled; nil: they are not.
@@ -376,8 +379,19 @@ func (x *facts) named() []NamedTensor {
 			continue
 		}
 		n := NamedTensor{Tensor: t, Name: x.family.hfName(t.Name)}
-		part, _, _ := cutLast(t.Name)
-		_, part, _ = cutLast(part)
+		layer, part, ending, _ := inLayer(t.Name)
+		if of := partsOfExperts[part]; x.experts > 0 && of != nil {
+			experts := "model.layers." + layer + "." + x.family.experts.part
+			if ending == "bias" {
+				out = x.biases(out, t, experts)
+			} else {
+				out = x.split(out, t, experts, of(x.family.experts)+"."+ending)
+			}
+			continue
+		}
+		if slices.Contains(rows, part) && len(t.Shape) == 1 {
+			n.Shape = []int{1, t.Shape[0]}
+		}
 		switch {
 		case !x.family.pairs:
 		case part == "attn_q":
@@ -431,6 +445,10 @@ func (h *Header) token(key string) (int, bool) {
 // which a Seed-OSS has.
 func (x *facts) llama() {
 	c := x.config
+	if x.experts > 0 {
+		x.mixtral()
+		return
+	}
 	if x.has("blk.0.attn_q.bias") {
 		c["attention_bias"] = true
 		if !x.has("blk.0.attn_output.bias") {
@@ -567,10 +585,7 @@ func (x *facts) phi3() {
 	original := x.count("rope.scaling.original_context_length", x.trained)
 	x.config["original_max_position_embeddings"] = original
 	factor, _, stated := x.number("rope.scaling.attn_factor")
-	theta, _, ok := x.number("rope.freq_base")
-	if !ok {
-		theta = 10000
-	}
+	theta := x.theta()
 	scaling := map[string]any{"rope_type": "default"}
 	if (long == nil) != (short == nil) {
 		x.fail("rope_factors_long.weight", "and rope_factors_short.weight are not both there; want both or neither")
@@ -607,10 +622,7 @@ func (x *facts) olmo2() {
 	}
 	x.config["model_type"], x.config["architectures"] = "olmo3", []string{"Olmo3ForCausalLM"}
 	x.windows(0)
-	theta, _, ok := x.number("rope.freq_base")
-	if !ok {
-		theta = 10000
-	}
+	theta := x.theta()
 	local := theta
 	if v, _, ok := x.number("rope.freq_base_swa"); ok {
 		local = v
@@ -677,10 +689,7 @@ func (x *facts) mistral3() {
 	if v, n, _ := x.number("rope.scaling.yarn_log_multiplier"); n != 1 { // absent: llama.cpp scales cosines and sines
 		x.fail(x.arch+".rope.scaling.yarn_log_multiplier", "is %s, which is not modelled; accepted: 1", spell(v))
 	}
-	theta, _, ok := x.number("rope.freq_base")
-	if !ok {
-		theta = 10000
-	}
+	theta := x.theta()
 	scaling["rope_theta"], scaling["llama_4_scaling_beta"] = theta, beta
 	scaling["mscale"], scaling["mscale_all_dim"] = 1, 1
 	x.config["rope_parameters"] = scaling

@@ -128,6 +128,16 @@ func TestFacts(t *testing.T) {
 	require.JSONEq(t, `{"bos_token_id": 1, "eos_token_id": [2, 3]}`, string(m.Generation))
 }
 
+// mixture are the fields of a Llama with experts.
+func mixture() fieldsOf {
+	return fieldsOf{"llama.expert_count": uint32(2), "llama.expert_used_count": uint32(1)}
+}
+
+func ofExperts(rows, columns int) modeltest.GGUFTensor {
+	return modeltest.GGUFTensor{Name: "blk.0.ffn_up_exps.weight", Shape: []int{rows, columns},
+		Data: make([]byte, 4*rows*columns)}
+}
+
 // Fields that change what a model computes and are not modelled are refused by name, and so are those that are not
 // known.
 func TestFactsRefused(t *testing.T) {
@@ -146,8 +156,26 @@ func TestFactsRefused(t *testing.T) {
 		"a vocabulary": {tensors: []modeltest.GGUFTensor{}, code: "AMK1056", says: "has no tensors"},
 		"an unknown field": {fields: fieldsOf{"llama.attention.sliding_window": uint32(4)}, code: "AMK1057",
 			says: "llama.attention.sliding_window: error: is not a field that amkc knows for llama"},
-		"experts": {fields: fieldsOf{"llama.expert_count": uint32(8)}, code: "AMK1057",
-			says: "llama.expert_count: error: is 8: the model is a mixture of experts"},
+		"experts of another family": {fields: with(as("granite"), fieldsOf{"granite.attention.scale": float32(1),
+			"granite.logit_scale": float32(1), "granite.expert_count": uint32(8)}), code: "AMK1057",
+			says: "granite.expert_count: error: is 8: the model is a mixture of experts, which is not read from GGUF"},
+		"no experts": {fields: as("qwen3moe"), code: "AMK1057",
+			says: "qwen3moe.expert_count: error: is missing; want how many experts a layer has"},
+		"experts of no token": {fields: fieldsOf{"llama.expert_count": uint32(2)}, code: "AMK1057",
+			says: "llama.expert_used_count: error: is missing"},
+		"experts with sigmoids": {fields: with(mixture(), fieldsOf{"llama.expert_gating_func": uint32(2)}),
+			code: "AMK1057", says: "expert_gating_func: error: is 2, which is not modelled for llama; accepted: 1"},
+		"experts in groups": {fields: with(mixture(), fieldsOf{"llama.expert_group_count": uint32(4)}),
+			code: "AMK1057", says: "llama.expert_group_count: error: is 4"},
+		"fewer experts": {fields: mixture(), tensors: tensorsOf(ofExperts(3, 2)),
+			code: "AMK1057", says: "blk.0.ffn_up_exps.weight: error: has shape [3 2]; want 2 of a shape"},
+		"very many experts": {fields: with(mixture(), fieldsOf{"llama.expert_count": uint32(1<<18 + 1)}),
+			tensors: tensorsOf(ofExperts(1<<18+1, 1)), code: "AMK1057",
+			says: "become more than 262144"},
+		"biases of gate without those of up": {fields: with(as("gpt-oss"), fieldsOf{
+			"gpt-oss.expert_count": uint32(2), "gpt-oss.expert_used_count": uint32(1)}),
+			tensors: tensorsOf(vector("blk.0.ffn_gate_exps.bias", 0, 2, 8)), code: "AMK1057",
+			says: "want it and the biases of ffn_up_exps to be F32, and of one shape"},
 		"a size that is missing": {fields: fieldsOf{"llama.block_count": nil}, code: "AMK1057",
 			says: "llama.block_count: error: is missing; want an integer from 1"},
 		"a size of 0":     {fields: fieldsOf{"llama.embedding_length": uint32(0)}, code: "AMK1057", says: "is 0"},

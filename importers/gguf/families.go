@@ -14,13 +14,34 @@ type family struct {
 
 	eps      string            // the field of the epsilon of norms; "": rms_norm_eps
 	layerEps bool              // norms are LayerNorms
-	parts    map[string]string // of a layer, besides those of usualParts
+	parts    map[string]string // of a layer, besides those of usualParts; one with its ending becomes a whole name
 	pairs    bool              // rows of q and k are in the order of pairs that rotate: neighbours instead of halves
 	offset   bool              // norms are stored plus one
 	partial  bool              // a part of a head may be rotated
 	gate     string            // the field of the activation, which is gelu in its tanh form; "": it is SiLU
 	tied     bool              // files never have the head
+	experts  *experts          // how a file has them; nil: none are read
 	facts    func(*facts)      // reads what others do not have
+}
+
+// experts are what layers of a family have in place of an MLP: a file has three tensors for those of a layer, and a
+// checkpoint three for each of them.
+type experts struct {
+	count, width   string // the fields of config.json: how many there are, and how wide
+	router, part   string // the parts of a layer
+	gate, up, down string // parts of an expert
+	normed         string // the field that says whether weights of the chosen ones add up to 1; "": they do
+	weights        bool   // whether they do, in llama.cpp
+	only           bool   // every file has experts
+}
+
+var usualExperts = experts{count: "num_experts", width: "moe_intermediate_size", router: "mlp.gate",
+	part: "mlp.experts", gate: "gate_proj", up: "up_proj", down: "down_proj", normed: "norm_topk_prob", only: true}
+
+// renormalised are experts whose weights add up to 1.
+func (e experts) renormalised() *experts {
+	e.weights = true
+	return &e
 }
 
 // usualParts are the parts of a layer, and of what comes before and after, in most families.
@@ -40,9 +61,30 @@ var postNorms = map[string]string{"post_attention_norm": "post_attention_layerno
 
 // families are those that are read, by general.architecture.
 var families = map[string]family{
-	"llama": {modelType: "llama", class: "LlamaForCausalLM", pairs: true, facts: (*facts).llama},
+	"llama": {modelType: "llama", class: "LlamaForCausalLM", pairs: true, facts: (*facts).llama,
+		experts: &experts{count: "num_local_experts", width: "intermediate_size", router: "block_sparse_moe.gate",
+			part: "block_sparse_moe.experts", gate: "w1", up: "w3", down: "w2", weights: true}},
 	"qwen2": {modelType: "qwen2", class: "Qwen2ForCausalLM"},
 	"qwen3": {modelType: "qwen3", class: "Qwen3ForCausalLM", facts: (*facts).biased},
+	"qwen2moe": {modelType: "qwen2_moe", class: "Qwen2MoeForCausalLM", experts: &usualExperts,
+		facts: (*facts).qwen2MoE, parts: map[string]string{"ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+			"ffn_gate_shexp": "mlp.shared_expert.gate_proj", "ffn_up_shexp": "mlp.shared_expert.up_proj",
+			"ffn_down_shexp": "mlp.shared_expert.down_proj"}},
+	"qwen3moe": {modelType: "qwen3_moe", class: "Qwen3MoeForCausalLM", experts: usualExperts.renormalised(),
+		facts: (*facts).biased},
+	"olmoe": {modelType: "olmoe", class: "OlmoeForCausalLM", experts: &experts{count: "num_experts",
+		width: "intermediate_size", router: "mlp.gate", part: "mlp.experts", gate: "gate_proj", up: "up_proj",
+		down: "down_proj", normed: "norm_topk_prob", only: true}, facts: (*facts).biased},
+	"gpt-oss": {modelType: "gpt_oss", class: "GptOssForCausalLM", experts: &experts{count: "num_local_experts",
+		width: "intermediate_size", router: "mlp.router", part: "mlp.experts", gate: "gate_proj", up: "up_proj",
+		down: "down_proj", only: true}, facts: (*facts).gptOSS, parts: map[string]string{
+		"attn_sinks.weight": "self_attn.sinks", "post_attention_norm": "post_attention_layernorm"}},
+	"ernie4_5-moe": {modelType: "ernie4_5_moe", class: "Ernie4_5_MoeForCausalLM", experts: &experts{
+		count: "moe_num_experts", width: "moe_intermediate_size", router: "mlp.gate", part: "mlp.experts",
+		gate: "gate_proj", up: "up_proj", down: "down_proj", weights: true, only: true}, facts: (*facts).ernieMoE,
+		parts: map[string]string{"exp_probs_b.bias": "mlp.moe_statics.e_score_correction_bias",
+			"ffn_gate_shexp": "mlp.shared_experts.gate_proj", "ffn_up_shexp": "mlp.shared_experts.up_proj",
+			"ffn_down_shexp": "mlp.shared_experts.down_proj"}},
 	"gemma": {modelType: "gemma", class: "GemmaForCausalLM", offset: true, gate: "hidden_act", tied: true},
 	"gemma2": {modelType: "gemma2", class: "Gemma2ForCausalLM", parts: postNorms, offset: true,
 		gate: "hidden_activation", tied: true, facts: (*facts).gemma2},
@@ -117,14 +159,18 @@ func architectures() []string {
 
 // hfName is what a checkpoint calls a tensor of a file, or its own name if the family has no such part.
 func (f *family) hfName(name string) string {
-	if rest, inLayer := strings.CutPrefix(name, "blk."); inLayer {
-		layer, rest, _ := strings.Cut(rest, ".")
-		part, ending, ok := cutLast(rest)
+	if layer, part, ending, ok := inLayer(name); ok {
+		if whole, known := f.parts[part+"."+ending]; known {
+			return "model.layers." + layer + "." + whole
+		}
 		named, known := f.parts[part]
 		if !known {
 			named, known = usualParts[part]
 		}
-		if ok && known {
+		if f.experts != nil && part == "ffn_gate_inp" {
+			named, known = f.experts.router, true
+		}
+		if known {
 			return "model.layers." + layer + "." + named + "." + ending
 		}
 		return name
@@ -134,6 +180,14 @@ func (f *family) hfName(name string) string {
 		return named + "." + ending
 	}
 	return name
+}
+
+// inLayer takes the name of a tensor of a layer apart, "blk.LAYER.PART.ENDING".
+func inLayer(name string) (layer, part, ending string, ok bool) {
+	rest, ok := strings.CutPrefix(name, "blk.")
+	layer, rest, _ = strings.Cut(rest, ".")
+	part, ending, whole := cutLast(rest)
+	return layer, part, ending, ok && whole
 }
 
 func cutLast(name string) (before, after string, found bool) {

@@ -106,9 +106,28 @@ MODELS = {
     "glm4": ("Glm4Config", {**SIZES, "head_dim": 20, "pad_token_id": 0, "attention_bias": True, "rope_parameters": {
         "partial_rotary_factor": 0.4}}, None),
     "seed_oss": ("SeedOssConfig", {**SIZES, "head_dim": 24}, None),
+    "mixtral": ("MixtralConfig", {**SIZES, "num_local_experts": 5, "num_experts_per_tok": 2}, None),
+    "qwen2moe": ("Qwen2MoeConfig", {**SIZES, "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24,
+                                    "shared_expert_intermediate_size": 40}, None),
+    "qwen3moe": ("Qwen3MoeConfig", {**SIZES, "head_dim": 24, "num_experts": 6, "num_experts_per_tok": 3,
+                                    "moe_intermediate_size": 24, "norm_topk_prob": True}, None),
+    "olmoe": ("OlmoeConfig", {**SIZES, "num_experts": 6, "num_experts_per_tok": 3}, None),
+    "gpt-oss": ("GptOssConfig", {**SIZES, "head_dim": 24, "num_local_experts": 6, "num_experts_per_tok": 3,
+                                 "sliding_window": 12, "rope_parameters": {
+        "rope_type": "yarn", "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
+        "original_max_position_embeddings": 64}}, None),
+    "qwen3moe-q4_0": ("Qwen3MoeConfig", {**WHOLE, "num_experts": 4, "num_experts_per_tok": 2,
+                                         "moe_intermediate_size": 32, "norm_topk_prob": True}, "Q4_0"),
+    "gpt-oss-mxfp4": ("GptOssConfig", {**WHOLE, "intermediate_size": 32, "head_dim": 32, "num_local_experts": 4,
+                                       "num_experts_per_tok": 2, "sliding_window": 12, "rope_parameters": {
+        "rope_type": "yarn", "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
+        "original_max_position_embeddings": 64}}, {"exps": "MXFP4", "": "Q8_0"}),
+    "ernie4_5-moe": ("Ernie4_5_MoeConfig", {**SIZES, "moe_num_experts": 6, "moe_k": 3, "moe_intermediate_size": 24,
+                                            "moe_num_shared_experts": 2, "moe_layer_start_index": 1}, None),
 }
 # Models of whose files transformers does not read all fields.
-UNREAD = {"gemma2", "qwen3-yarn", "gemma3", "stablelm", "phi3-long", "llama-llama3", "llama-biases", "starcoder2"}
+UNREAD = {"gemma2", "qwen3-yarn", "gemma3", "stablelm", "phi3-long", "llama-llama3", "llama-biases", "starcoder2",
+          "gpt-oss", "gpt-oss-mxfp4"}
 
 
 def without_tokenizer(model):
@@ -147,7 +166,7 @@ def requantise(path, blocks):
     values = {}
     for t in reader.tensors:
         data = dequantize(t.data, t.tensor_type)
-        if len(t.shape) == 2 and blocks:
+        if len(t.shape) > 1 and blocks and "ffn_gate_inp" not in t.name and t.name.endswith("weight"):
             kind = gguf.GGMLQuantizationType[type_of(t.name, blocks)]
             data = quantize(data, kind)
             values[t.name] = dequantize(data, kind)
@@ -166,14 +185,32 @@ def unpermuted(rows, heads):
     return rows.reshape(heads, rows.shape[0] // heads // 2, 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
 
 
-def read_back(model, values):
-    """Gives a Llama the values of a file in blocks."""
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, model.config.num_hidden_layers)
+def of_experts(model, name, values):
+    """What transformers has of all experts of a layer in one tensor; of gpt-oss its rows are columns."""
+    def stored(part):
+        return values[f"blk.{name.split('.')[2]}.ffn_{part}_exps.weight"]
+    transposed = "GptOss" in type(model).__name__
+    if name.endswith("down_proj"):
+        data = stored("down")
+    elif transposed:
+        data = np.stack([stored("gate"), stored("up")], 2).reshape(len(stored("up")), -1, stored("up").shape[-1])
+    else:
+        data = np.concatenate([stored("gate"), stored("up")], 1)
+    return data.swapaxes(1, 2) if transposed else data
+
+
+def read_back(model, values, arch):
+    """Gives a model the values of a file in blocks."""
+    names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[arch],
+                                     model.config.num_hidden_layers)
     for name, p in model.named_parameters():
-        of_file = names.get_name(name.removesuffix(".weight")) + ".weight"
-        if of_file in values:
+        if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            p.data = torch.from_numpy(np.ascontiguousarray(of_experts(model, name, values)))
+            continue
+        of_file = (names.get_name(name.removesuffix(".weight")) or "") + ".weight"
+        if of_file in values and name.endswith("weight"):
             data = values[of_file]
-            if "attn_q" in of_file or "attn_k" in of_file:
+            if arch == "llama" and ("attn_q" in of_file or "attn_k" in of_file):
                 data = unpermuted(data, model.config.num_attention_heads if "attn_q" in of_file
                                   else model.config.num_key_value_heads)
             p.data = torch.from_numpy(np.array(data))
@@ -203,7 +240,8 @@ def make(name):
             convert(source, path)
             values = requantise(path, blocks)
             model = generate.load(source)
-        read_back(model, values) if values else None
+        if values:
+            read_back(model, values, gguf.GGUFReader(path).fields["general.architecture"].contents())
         ids = np.random.default_rng(seed).integers(0, fields["vocab_size"], POSITIONS).tolist()
         want = generate.logits(model, ids)
         text, margin = generate.greedy(model, ids[:PROMPT], POSITIONS - PROMPT)
