@@ -9,7 +9,7 @@ GO := GOGC=800 GOMEMLIMIT=2GiB go
 
 .PHONY: build install cuda demo chat real stored-tokens library test test-all test-go test-python race mcp long engines chat-templates openai
 .PHONY: browser pictures
-.PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage draws
+.PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage draws llama-step
 .PHONY: looping results results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
@@ -153,6 +153,18 @@ LLAMA_CPP := $(PUBLISHED)/llama_cpp_python-0.3.36.tar.gz
 RENDERING := text/chat/testdata/render.py text/chat/testdata/conversations.json
 $(PUBLISHED)/folder/rendered.json: $(LLAMA_CPP) $(RENDERING)
 	$(PUBLISHED)/bin/python scripts/published_templates.py $(LLAMA_CPP) $(PUBLISHED)/folder
+
+# llama.cpp of the same source distribution, with CUDA, and bench/llama_step.cc against it: what bench/llama_cpp.py times
+# by turns with amkc. Needs CMake, ninja and CUDA with cuBLAS; takes minutes on 16 cores.
+LLAMA := $(PUBLISHED)/llama.cpp
+llama-step: $(LLAMA_CPP)
+	mkdir -p $(LLAMA) dist
+	tar xzf $(LLAMA_CPP) -C $(LLAMA) --strip-components=3 --wildcards '*/vendor/llama.cpp/*'
+	cmake -G Ninja -S $(LLAMA) -B $(LLAMA)/b -DCMAKE_BUILD_TYPE=Release -DGGML_CUDA=ON -DLLAMA_BUILD_COMMON=OFF \
+		-DLLAMA_BUILD_APP=OFF -DLLAMA_OPENSSL=OFF
+	cmake --build $(LLAMA)/b --target llama
+	$(CXX) -std=c++17 -O2 -I$(LLAMA)/include -I$(LLAMA)/ggml/include bench/llama_step.cc -o dist/llama_step \
+		-L$(LLAMA)/b/bin -Wl,-rpath,$(CURDIR)/$(LLAMA)/b/bin -lllama -lggml -lggml-base
 
 $(LLAMA_CPP): $(PUBLISHED)/bin/python
 	$(PUBLISHED)/bin/pip download --quiet --no-deps --no-binary :all: --dest $(PUBLISHED) llama-cpp-python==0.3.36
