@@ -2,6 +2,7 @@ package gguf_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"amkc/importers/gguf"
 	"amkc/importers/modeltest"
+	"amkc/internal/watch"
 	"amkc/ir/diag"
 )
 
@@ -131,6 +133,33 @@ func TestFacts(t *testing.T) {
 // mixture are the fields of a Llama with experts.
 func mixture() fieldsOf {
 	return fieldsOf{"llama.expert_count": uint32(2), "llama.expert_used_count": uint32(1)}
+}
+
+// Of a file of 10 MB that is nothing but experts, nearly as many as are read, a verdict comes within a second of
+// processor time, in memory that is linear in the file.
+func TestManyExpertsAreReadInLinearTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+	const experts, columns = 1 << 15, 11
+	fields := with(llama(), fieldsOf{"llama.expert_count": uint32(experts), "llama.expert_used_count": uint32(1)})
+	tensors := tensorsOf()
+	for i := range 7 {
+		one := ofExperts(experts, columns)
+		one.Name = fmt.Sprintf("blk.%d.ffn_up_exps.weight", i)
+		tensors = append(tensors, one)
+	}
+	file := fileOf(fields, tensors)
+	h, err := read(file)
+	require.Nil(t, err)
+	defer watch.Execution()()
+	used := allocated(func() {
+		m, err := h.Model(factors)
+		require.Nil(t, err)
+		require.Len(t, m.Tensors, 2+7*experts)
+	})
+	require.LessOrEqual(t, used, memoryBudget(len(file)))
+	t.Logf("%d bytes of a file of %d", used, len(file))
 }
 
 func ofExperts(rows, columns int) modeltest.GGUFTensor {

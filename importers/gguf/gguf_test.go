@@ -228,6 +228,7 @@ func TestHeadersAreReadInLinearTime(t *testing.T) {
 func FuzzGGUF(f *testing.F) {
 	f.Add(modeltest.GGUF(nil, small))
 	f.Add(fileOf(llama(), tensorsOf()))
+	f.Add(fileOf(with(llama(), mixture()), tensorsOf(ofExperts(2, 16))))
 	f.Add(fileOf(fieldsOf{"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "smollm",
 		"tokenizer.ggml.tokens": []string{"a", "b", "ab"}, "tokenizer.ggml.merges": []string{"a b"}}, nil))
 	f.Add(fileOf(fieldsOf{"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": []string{"<s>", "a", "aa"},
