@@ -38,7 +38,7 @@ several sequences has these as its first one. Views name sequences by number, fr
 has so far. t, the row of an op's operands, stands in parameters alone.`)
 	CodeSize = diag.New("AMK3013", "program larger than the stated budget", `
 A program is unrolled before it is proved. What its variants unroll to is counted first, all of them together: at most
-262,144 tasks, 1,572,864 ops and views in them, 131,072 buffers, pages and counters (each member of a family or a
+393,216 tasks, 1,572,864 ops and views in them, 131,072 buffers, pages and counters (each member of a family or a
 group is one), 64 variants. Iterations have indices up to 524,288. What cannot be looked at in full is refused, never
 checked less. Buffers and pages stop at 2^48 bytes. docs/ir.md lists every limit.`)
 	CodeRange = diag.New("AMK3014", "number out of its range", `

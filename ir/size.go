@@ -11,10 +11,11 @@ import (
 // for one rank: several have them once for each.
 //
 // Llama-3.1-8B on 132 SMs has 42,000 tasks and 174,000 ops and views in its two variants, a model of 70B 102,000 and
-// 391,000. Of the published models that the kernel has room for, Gemma-3-12B has the most: 171,000 and 1,081,000, in
-// three variants on 170 SMs. The limits are what a proof can look at in a second.
+// 391,000; a rank of 405B some 220,000 tasks, and 340,000 in the three variants that are for 8,192 positions. Of the
+// published models that the kernel has room for, Gemma-3-12B has the most: 171,000 and 1,081,000, in three variants on
+// 170 SMs. The limits are what a proof can look at in a second or two.
 const (
-	MaxTasks = 1 << 18
+	MaxTasks = 3 << 17
 	MaxViews = 3 << 19 // see size.views
 	// buffers, pages and counters, each member of a family or a group on its own, separately in every variant
 	MaxBuffers  = 1 << 17

@@ -20,8 +20,8 @@ func TestWellFormedSaysWhatItWants(t *testing.T) {
 			func(f *ir.Flat) { f.Tasks[0].Signal = 99 }},
 		{"counter c: malformed: is undecided; want counter or flagged",
 			func(f *ir.Flat) { f.Counters[0].How = ir.Undecided }},
-		{"counter c: malformed: starts at -1; want 0 to 262144", func(f *ir.Flat) { f.Counters[0].Init = -1 }},
-		{"counter c: malformed: starts at 4294967296; want 0 to 262144", // which 32 bits take for 0
+		{"counter c: malformed: starts at -1; want 0 to 393216", func(f *ir.Flat) { f.Counters[0].Init = -1 }},
+		{"counter c: malformed: starts at 4294967296; want 0 to 393216", // which 32 bits take for 0
 			func(f *ir.Flat) { f.Counters[0].Init = 1 << 32 }},
 		{"counter e: malformed: is flagged and starts at 1; want 0", func(f *ir.Flat) { f.Counters[2].Init = 1 }},
 		{"counter 1: malformed: has no name; want one that no other has",

@@ -18,8 +18,8 @@ var budgetRemovals = []removal{
 				"wk[0:min(max(0,pos-300000),max(0,33000000-pos)),0:1,0:2]) head_dim=2 n_heads=1 n_kv_heads=1 "+
 				"scale=1.0"),
 		func(m mutant) { m.Hi = 1<<25 - 1 }, flatly, nil},
-	{validate.CodeBudget, "262145 tasks", simulate.Malformed, emit(0), func(m mutant) {
-		for len(m.Tasks) <= 1<<18 {
+	{validate.CodeBudget, "393217 tasks", simulate.Malformed, emit(0), func(m mutant) {
+		for len(m.Tasks) <= ir.MaxTasks {
 			m.Tasks = append(m.Tasks, ir.Task{Name: strconv.Itoa(len(m.Tasks) / 2), SM: -1,
 				Signal: -1}) // every name twice
 		}
