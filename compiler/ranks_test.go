@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/cost"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
@@ -204,4 +205,45 @@ func mutantOf(lines []string, next func(int) int) (what, text string) {
 	out, i := slices.Clone(lines), at[next(len(at))]
 	out[i] = e.instead(lines[i])
 	return fmt.Sprintf("%q is %q", lines[i], out[i]), strings.Join(out, "\n")
+}
+
+// A GPU of several has as much less to stream, and two exchanges a layer over its link, with one for the token.
+func TestCostOfGPUs(t *testing.T) {
+	before := math.Inf(1)
+	for _, n := range []int{1, 2, 4, 8} {
+		l, err := RunPasses(Options{Model: "../testdata/configs/llama-3.1-8b", Name: "m", ConfigOnly: true,
+			Target: ir.FindTarget("h200"), Ranks: n})
+		require.NoError(t, err)
+		m, err := cost.New(l.Program)
+		require.NoError(t, err)
+		step, err := m.At(128)
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		require.Less(t, step.Latency, before, "%d GPUs", n)
+		before = step.Latency
+		sum := step.StepEnd
+		for _, s := range step.Stages {
+			sum += s.Total()
+		}
+		require.InEpsilon(t, step.Latency, sum, 1e-6)
+		if n == 1 {
+			require.Nil(t, step.Link)
+			continue
+		}
+		require.Equal(t, cost.NeverMeasured, step.Label)
+		require.Equal(t, 2*32+1, step.Link.Exchanges)
+		// a float and its epoch of each row, and a value and a token of each SM, of each of the others
+		require.EqualValues(t, (n-1)*8*(2*32*4096+2*132), step.Link.Bytes)
+	}
+}
+
+// Between GPUs of which no link is known nothing is predicted.
+func TestCostWithoutALink(t *testing.T) {
+	l, err := RunPasses(Options{Model: "../testdata/configs/llama-3.2-1b", Name: "m", ConfigOnly: true,
+		Target: ir.FindTarget("l40s"), Ranks: 2})
+	require.NoError(t, err)
+	defer l.Close()
+	_, err = cost.New(l.Program)
+	require.ErrorContains(t, err,
+		"is one of 2 GPUs, and no link between them is known; want a100, h100, h200, b200 or gb200")
 }

@@ -28,6 +28,7 @@ type machine struct {
 	fit       Calibration
 	formats   FormatCalibration
 	passes    *PassCalibration // nil: a step is predicted
+	link      *Link            // nil: there is one GPU
 }
 
 // newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty. The
@@ -37,7 +38,7 @@ func newMachine(of *Model, first int, chunk float64, kept kernel.Kept) machine {
 	t, config, stream := p.Target, &p.Config, knobs.StreamOf(&p.Config, first)
 	c, _ := chipOf(t.Name)
 	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, tensor: tensor(p), fit: of.fit,
-		formats: of.formats, passes: of.passes, slots: slots(p, kept), flagged: knobs.Flagged.Of(config)}
+		formats: of.formats, passes: of.passes, link: of.link, slots: slots(p, kept), flagged: knobs.Flagged.Of(config)}
 	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
 	m.drain = drainTensor * m.clock
 	if !m.tensor {
@@ -189,6 +190,10 @@ func (m *machine) assumptions(p *ir.Program, weights float64) []string {
 	}
 	if usesHalves(p) {
 		say("fp8: products as fast as those of 16-bit elements (no row of results has any)")
+	}
+	if m.link != nil {
+		say("%d GPUs, one of which is predicted, exchange as two and four H200 did; a build for several was never run",
+			m.link.GPUs)
 	}
 	if t.HBMBytes > 0 && weights > float64(t.HBMBytes) {
 		say("the weights (%.1f GB) do not fit its memory (%.1f GB)", weights/1e9, float64(t.HBMBytes)/1e9)

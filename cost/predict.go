@@ -26,6 +26,7 @@ type Prediction struct {
 	// of the latency: the mean SM's ring was full, and its stream stood still
 	RingFull    float64  `json:"ring_full_us"`
 	Ring        Ring     `json:"ring"`
+	Link        *Link    `json:"link,omitempty"` // of several GPUs; bytes and stages are those of one
 	Assumptions []string `json:"assumptions"`
 }
 
@@ -62,6 +63,7 @@ type Model struct {
 	fit     Calibration
 	formats FormatCalibration
 	passes  *PassCalibration // nil: a step is predicted
+	link    *Link            // nil: there is one GPU
 }
 
 // New takes a program that ir.Check accepts. The error is a diagnostic: the program has no target, or one of unknown
@@ -85,7 +87,11 @@ func newModel(p *ir.Program, fit Calibration, passes *PassCalibration) (*Model, 
 		return nil, diag.Errorf(codeTarget, "target "+t.Name,
 			"has %d SMs and a memory of %g GB/s; want a GPU with both, which amkc targets lists", t.SMs, t.HBMGBs)
 	}
-	return &Model{p, newReader(p), fit, FormatsCalibrated(), passes}, nil
+	link, err := linkOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return &Model{p, newReader(p), fit, FormatsCalibrated(), passes, link}, nil
 }
 
 // NewFormatsWith is New with another calibration of formats.
@@ -146,7 +152,10 @@ func (m *Model) At(pos int) (*Prediction, error) {
 			machine.bandwidth(machine.inFlight()) / 1e3},
 		Assumptions: append([]string{}, machine.assumptions(m.program, weights)...),
 	}
-	if Held(m.program.Target.Name) {
+	switch {
+	case m.link != nil:
+		out.Link = m.link.exchanged(p.stages)
+	case Held(m.program.Target.Name):
 		out.Label = Predicted
 	}
 	if step.time > 0 {

@@ -119,6 +119,9 @@ func (r *run) step() {
 	}
 	end := slices.Max(r.at)
 	end += join + 2*r.tail(end)
+	if r.link != nil { // of all GPUs
+		end += r.link.Latency
+	}
 	for sm := range r.at {
 		r.end += (end - r.at[sm]) / float64(r.sms)
 		r.at[sm] = end
@@ -219,7 +222,12 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 		at += coldLine
 	}
 	tail := r.tail(at) * min(1, math.Log1p(writers)/math.Log1p(float64(r.sms)))
-	at += oneWay + r.fit.Spread*math.Log(writers) + tail
+	if bytes := s.pushed(); bytes > 0 && r.link != nil {
+		at += r.link.arrives(bytes)
+	} else {
+		at += oneWay
+	}
+	at += r.fit.Spread*math.Log(writers) + tail
 	switch {
 	case !r.flagged: // who combines splits waits for one counter too, and not for words of all of them
 		at += counterHop

@@ -20,6 +20,8 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 					continue
 				}
 				switch role := spec.Role(n); {
+				case role == op.Matrix && len(o.Dims) > 0 && o.Dims[0].Lo.Uses(ir.OnRank): // rows of a rank
+					weights += float64(b.Bytes()) / float64(r.program.NumRanks())
 				case role == op.Matrix, role == op.Gain:
 					weights += float64(b.Bytes())
 				case s.Ops[k].Code == ir.SELECTED && n == 1 && len(b.Shape) == 3:

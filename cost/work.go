@@ -27,6 +27,7 @@ type task struct {
 	heads     int     // of a group
 	passes    int     // of all threads over the results of a unit: the heads of a group
 	polled    float64 // bytes of exchanged words that it reads
+	pushed    float64 // those of them that GPUs push to each other
 	share     float64 // of the vectors that they belong to
 	apart     bool    // those are on a page that nothing else of a step uses
 	gemm      gemm    // of several tokens at once
@@ -150,6 +151,9 @@ func bodyOf(s *ir.Stage, step string) *kernel.Body {
 		return kernel.Product
 	}
 	body := kernel.Of(s)
+	if body == nil && s.Ops[0].Code == ir.ALLREDUCE {
+		return sumOfRanks
+	}
 	if body == kernel.Arrive && s.Signal == step {
 		return kernel.JoinStep
 	}
@@ -187,7 +191,10 @@ func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 			}
 			dims, role := lengths(o.In[n].Dims, span, pos), ir.Ops[o.Code].Role(n)
 			switch {
-			case b.Space == ir.GlobalScratch:
+			case b.Space == ir.GlobalScratch || b.Space == ir.PeerScratch:
+				if b.Space == ir.PeerScratch {
+					t.pushed += product(dims) * wordBytes(b)
+				}
 				switch bytes := s.body.Polls; {
 				case bytes == 0:
 					t.polled += product(dims) * wordBytes(b)

@@ -168,6 +168,11 @@ func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options)
 	if len(result.Predictions)+len(result.Passes) == 0 {
 		c.report(l.Warnings)
 	}
+	if l.Program.NumRanks() > 1 { // nothing is emitted for several GPUs, and what they share has a body
+		memory, diags := memoryOf(l.Program)
+		c.report(diags)
+		return f.add(result, l.Program, memory)
+	}
 	if err := compiler.Lacking(opts.Model, append(l.Passes[:len(l.Passes):len(l.Passes)], l.Program)...); err != nil {
 		return err
 	}
@@ -375,6 +380,10 @@ func predictionText(model string, p prediction) string {
 		p.Label, p.Latency, 100*p.Share, p.Ceiling, float64(p.BytesPerToken)/1e6,
 		float64(p.BytesPerToken)/p.Latency/1e3)
 	stageTable(&b, p.Stages, p.StepEnd, p.Ring, p.RingFull)
+	if l := p.Link; l != nil {
+		fmt.Fprintf(&b, "link: each of %d GPUs receives %.1f MB in %d exchanges, at %.0f GB/s and %.2f µs after the "+
+			"last word\n", l.GPUs, float64(l.Bytes)/1e6, l.Exchanges, l.GBs, l.Latency)
+	}
 	if p.Memory != nil {
 		fmt.Fprintf(&b, "memory: %v\n", p.Memory)
 	}
