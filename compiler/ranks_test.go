@@ -100,16 +100,21 @@ func TestPartsOfGPUs(t *testing.T) {
 }
 
 // A sum that GPUs push is added to the residual, and nothing else is made of it.
-func TestNormsAfterBranchesAreNotShared(t *testing.T) {
-	text, err := os.ReadFile("../testdata/models/zoo/gemma2-tied/config.json")
-	require.NoError(t, err)
-	o := optionsOfShared(t, "llama")
-	o.Ranks = 2
-	require.NoError(t, os.WriteFile(filepath.Join(o.Model, "config.json"),
-		[]byte(strings.Replace(string(text), `"vocab_size": 223`, `"vocab_size": 224`, 1)), 0o666))
-	_, err = RunPasses(o)
-	require.ErrorContains(t, err, "node post_attn_norm: a norm of the sum of what GPUs compute")
-	require.ErrorContains(t, err, "AMK2012")
+func TestWhatIsMadeOfSumsIsNotShared(t *testing.T) {
+	for model, says := range map[string]string{
+		"gemma2-tied":    "node post_attn_norm: a norm of the sum of what GPUs compute",
+		"granite-scaled": "node attn_scale: scale of the sum of what GPUs compute; want sums that are added",
+	} {
+		text, err := os.ReadFile("../testdata/models/zoo/" + model + "/config.json")
+		require.NoError(t, err)
+		o := optionsOfShared(t, "llama")
+		o.Ranks = 2
+		require.NoError(t, os.WriteFile(filepath.Join(o.Model, "config.json"),
+			[]byte(strings.Replace(string(text), `"vocab_size": 223`, `"vocab_size": 224`, 1)), 0o666))
+		_, err = RunPasses(o)
+		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, "AMK2012")
+	}
 }
 
 // Mutants of programs that GPUs share: what is accepted of one rank is accepted with the tasks of all, whose proof says

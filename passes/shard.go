@@ -63,9 +63,10 @@ func refuseShare(format string, args ...any) *diag.Diagnostic {
 type sharder struct {
 	ranks   int
 	tied    bool
-	inLayer bool            // the body in hand is one of layers
-	shares  map[string]int  // into how many shares its nodes have their values cut
-	sums    map[string]bool // its nodes whose values are sums of what all ranks make
+	inLayer bool                     // the body in hand is one of layers
+	shares  map[string]int           // into how many shares its nodes have their values cut
+	sums    map[string]bool          // its nodes whose values are sums of what all ranks make
+	readBy  map[string]*ir.GraphNode // the op on finished rows that reads a node
 }
 
 // model makes the facts of a model those of one rank.
@@ -100,6 +101,7 @@ func (sh *sharder) ofKVHeads(f *ir.LayerFacts) int { return min(sh.ranks, f.KVHe
 // body returns the nodes of a body as a rank has them. facts are those of the whole model; nil: of no layer.
 func (sh *sharder) body(nodes []ir.GraphNode, facts *ir.LayerFacts) ([]ir.GraphNode, error) {
 	sh.shares, sh.sums, sh.inLayer = map[string]int{}, map[string]bool{}, facts != nil
+	sh.readBy = map[string]*ir.GraphNode{}
 	for _, n := range slices.Backward(nodes) {
 		sh.read(&n, facts)
 	}
@@ -134,7 +136,8 @@ func (sh *sharder) read(n *ir.GraphNode, facts *ir.LayerFacts) {
 		if own == 0 {
 			own, sh.shares[n.Name] = sh.ranks, sh.ranks
 		}
-		for i := range n.Inputs {
+		for i, in := range n.Inputs {
+			sh.readBy[in] = n
 			cut(i, own)
 		}
 	}
@@ -199,6 +202,10 @@ func (sh *sharder) linear(n *ir.GraphNode, shares int, whole bool) error {
 			return err
 		}
 		return sh.shape(n, shares)
+	case shares > 0 && sh.readBy[n.Name] != nil:
+		by := sh.readBy[n.Name]
+		return refuseShare("node %s: %s of the sum of what GPUs compute; want sums that are added as they are", by.Name,
+			by.Op)
 	case shares > 0:
 		return refuseShare("node %s: a product of a share, whose own rows would be shares; want a sum of all first",
 			n.Name)
