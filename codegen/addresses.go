@@ -245,9 +245,10 @@ func (b *builder) placePages() error {
 	}
 	for i := range b.p.Pages {
 		pg := &b.p.Pages[i]
-		if pg.Space != ir.GlobalScratch {
+		if pg.Space != ir.GlobalScratch && pg.Space != ir.PeerScratch {
 			return diag.Errorf(codeStructure, "page "+pg.Name,
-				"lies in %s; want GLOBAL_SCRATCH: the kernel has no pages but those of exchanged vectors", pg.Space)
+				"lies in %s; want GLOBAL_SCRATCH or PEER_SCRATCH: the kernel has no pages but those of exchanged "+
+					"vectors", pg.Space)
 		}
 		copies := max(1, pg.Layout.Copies)
 		bytes := (pg.Bytes + pageAlign - 1) / pageAlign * pageAlign

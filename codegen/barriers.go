@@ -89,7 +89,7 @@ func (b *builder) barriersOf(stages []*ir.Stage) ([]*ir.Stage, error) {
 			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
 				"is part of a barrier of layers of kind %d: want one of all layers", s.Kind)
 		case kind == kernel.Arrive || kind == kernel.Join:
-			if err := cmp.Or(b.checkPlace(s, kind), b.waitsForAll(s)); err != nil {
+			if err := cmp.Or(b.checkPlace(s, kind), b.waitsForAll(s, b.p.Target.SMs)); err != nil {
 				return nil, err
 			}
 			if kind == kernel.Arrive {
@@ -117,9 +117,8 @@ func (b *builder) isJoinOf(s, arrive *ir.Stage) bool {
 		s.Waits[0].Counter == arrive.Signal && s.Signal == ""
 }
 
-// waitsForAll holds the wait of a stage to all SMs.
-func (b *builder) waitsForAll(s *ir.Stage) error {
-	sms := b.p.Target.SMs
+// waitsForAll holds the wait of a stage to a number of SMs, which are all.
+func (b *builder) waitsForAll(s *ir.Stage, sms int) error {
 	for _, w := range s.Waits {
 		if w.Threshold != sms {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "waits for %d SMs of %d: want all", w.Threshold, sms)

@@ -68,7 +68,7 @@ func (b *builder) classify(s *ir.Stage) (*kernel.Body, error) {
 func (b *builder) findFacts() {
 	m := &b.p.Model
 	b.facts = &kernel.Facts{Hidden: m.Hidden, LayerFacts: *m.Of(0), HeadsDiffer: m.HeadsDiffer(), Vocab: m.Vocab,
-		SMs: b.p.Target.SMs, Pass: b.pass,
+		SMs: b.p.Target.SMs, Pass: b.pass, Ranks: b.p.NumRanks(),
 		CacheBlocks: knobs.ChunkBytes.Of(&b.p.Config) / b.cacheBytes(16),
 		Names:       kernel.NamesBy(b.named)}
 }

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -316,8 +317,8 @@ func build(p *ir.Program) (*builder, error) {
 			}
 		}
 	}
-	for _, step := range []func() error{b.checkKnobs, b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages,
-		b.placeReadings,
+	for _, step := range []func() error{b.checkKnobs, b.checkRanks, b.placeWeights, b.placeCaches, b.placeBarriers,
+		b.placePages, b.placeReadings,
 		b.body, b.checkWaitOrder, b.constants, b.checkIdentifiers, b.checkNumbers, b.checkContracts} {
 		if err := step(); err != nil {
 			return nil, err
@@ -350,6 +351,10 @@ func (b *builder) constants() error {
 		{"int", "kSequences", itoa(b.pass.NumSequences()), b.sequencesNote()},
 		{"unsigned", "kSharedLimit", itoa(shared), "bytes of shared memory a block may use"},
 	}
+	if n := p.NumRanks(); n > 1 {
+		b.d.Features = append(b.d.Features, field{Name: "AMK_RANKS", Value: "1", Note: "each GPU is one of kGPUs"})
+		b.d.Machine = append(b.d.Machine, field{"int", "kGPUs", itoa(n), "GPUs that run the kernel at once"})
+	}
 	for _, k := range knobs.Constants() {
 		c := k.Row().Constant
 		b.d.Machine = append(b.d.Machine, field{c.Type, c.Name, itoa(k.Of(&p.Config)), c.Note})
@@ -379,7 +384,7 @@ func (b *builder) constants() error {
 	if err := b.checkGroups(slot, slots); err != nil {
 		return err
 	}
-	if err := b.checkOwnRows(size.Rows); err != nil {
+	if err := cmp.Or(b.checkOwnRows(size.Rows), b.checkSums(size.Rows)); err != nil {
 		return err
 	}
 	b.d.Scratch = []field{

@@ -43,7 +43,7 @@ func (b *builder) checkOnChip(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, a
 		return b.checkAngles(s, operand(op(s, ir.ROPE).In, 1))
 	case kind.EndsStep():
 		b.token = k.NextOnSM
-		return cmp.Or(b.checkPlace(s, kind), b.waitsForAll(s))
+		return cmp.Or(b.checkPlace(s, kind), b.waitsForAll(s, b.facts.NumRanks()*b.p.Target.SMs))
 	}
 	return nil
 }

@@ -75,7 +75,8 @@ func inCase(statements []string, further string) (lines []string) {
 
 // parts are the stages of a program that can be launched separately: one whose layers are a loop over all of them,
 // every stage of which publishes its result to the next one, and whose other stages are those of all variants.
-// nil: what a stage takes up is more than the residual and one exchange, or depends on more than the layer.
+// nil: what a stage takes up is more than the residual and one exchange, or depends on more than the layer, or comes
+// from other GPUs.
 func (b *builder) parts() []partStage {
 	based := func(statements func(p *partStage) []string) bool {
 		return slices.ContainsFunc(b.noted, func(p partStage) bool {
@@ -85,7 +86,8 @@ func (b *builder) parts() []partStage {
 	if !based((*partStage).Walk) || !based((*partStage).Consume) { // weights of the layers lie elsewhere
 		return nil
 	}
-	if b.pass.NumTokens() > 1 || b.d.Replicates || len(b.d.Kinds) > 0 || len(b.readings) > 0 {
+	alone := b.pass.NumTokens() == 1 && b.p.NumRanks() == 1
+	if !alone || b.d.Replicates || len(b.d.Kinds) > 0 || len(b.readings) > 0 {
 		return nil
 	}
 	first := sections(&b.p.Variants[0])

@@ -204,7 +204,7 @@ func (w *productWriter) gemv(ops []ir.Op, normed bool) []ir.Op {
 	out := buf(ops[len(want)-1].Out, 0)
 	to := view(out)
 	if !to.IsTemp() {
-		to.Dims = []ir.Range{kernel.TaskRows}
+		to.Dims = w.rowsIn(out, kernel.TaskRows)
 	}
 	last.Out = []ir.Operand{to}
 	w.want = append(w.want, want...)
@@ -260,13 +260,21 @@ func (w *productWriter) define(o *ir.Op, want ir.Op, noun, expression string) {
 		rows = kernel.TaskPairs
 	}
 	for i := range o.Out {
-		want.Out = append(want.Out, view(o.Out[i].Buf, rows))
+		want.Out = append(want.Out, view(o.Out[i].Buf, w.rowsIn(o.Out[i].Buf, rows)...))
 		w.store(want.Out[i], v)
 	}
 	w.want = append(w.want, want)
 }
 
 func view(name string, dims ...ir.Range) ir.Operand { return ir.Operand{Buf: name, Dims: dims} }
+
+// rowsIn is the view of the rows of a task in a buffer: those of the task's rank in one that ranks push to.
+func (w *productWriter) rowsIn(buffer string, rows ir.Range) []ir.Range {
+	if place, err := w.b.spaceOf(buffer, w.at); err == nil && place == ir.PeerScratch {
+		return kernel.RankRows(rows)
+	}
+	return []ir.Range{rows}
+}
 
 // store emits the store of a row's value into a buffer.
 func (w *productWriter) store(to ir.Operand, value string) {
@@ -279,6 +287,8 @@ func (w *productWriter) store(to ir.Operand, value string) {
 		w.chain = append(w.chain, fmt.Sprintf("    store_residual(c, r, %s);", value))
 	case place == ir.HBM && w.b.role(to, w.at) == ir.RoleLogits && !w.halved:
 		w.chain = append(w.chain, fmt.Sprintf("    store_logit(c, r, %s);", value))
+	case place == ir.PeerScratch && !w.halved && w.param("out", to.Buf):
+		w.chain = append(w.chain, fmt.Sprintf("    push_row(c, r, out, %s);", value))
 	case place == ir.GlobalScratch:
 		if !w.param("out", to.Buf) && w.k.Out != to.Buf {
 			w.fail("publishes its rows in %s too; the kernel publishes one vector for each stage", to.Buf)

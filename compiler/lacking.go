@@ -15,8 +15,8 @@ import (
 func Lacking(model string, of ...*ir.Program) error {
 	for _, p := range of {
 		if n := p.NumRanks(); n > 1 {
-			return diag.Errorf(codeRanks, model, "the kernel has no form yet for what %d GPUs push to each other, and "+
-				"the launcher starts one kernel, so nothing is emitted; dump takes --gpus, and logits, run and chat "+
+			return diag.Errorf(codeRanks, model, "the launcher starts one kernel, and not yet one on each of %d GPUs, "+
+				"so nothing is emitted; dump takes --gpus, and logits, run and chat "+
 				"take it with --device ref", n)
 		}
 	}

@@ -39,6 +39,7 @@ var litmusPrograms = map[string]litmusProgram{
 	"rounds":        {"rounds.cc", nil},
 	"choice":        {"choice.cc", nil},
 	"choice-tokens": {"choice.cc", []string{"-DLITMUS_TOKENS=2", "-DAMK_COMPACT_SCRATCH=1"}},
+	"ranks":         {"ranks.cc", nil},
 	"prompt":        {"prompt.cc", nil},
 	"prompt-ring":   {"prompt_ring.cc", nil},
 	"ending":        {"ending.cc", nil},

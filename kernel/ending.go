@@ -21,7 +21,7 @@ var Sample = declare(&Body{
 		s.NextOnSM = name(ops[0].Out, 0)
 	},
 	Ops: func(f *Facts, s *Stage) []ir.Op {
-		all := upTo(f.SMs)
+		all := f.allBest()
 		return []ir.Op{op(ir.SAMPLE, views(view(s.NextOnSM, TaskRows)),
 			views(view(s.BestValue, all), view(s.BestIndex, all), settings(f)), ir.IntParam("pos", position))}
 	},
@@ -29,7 +29,7 @@ var Sample = declare(&Body{
 
 func bestValue(s *Stage) *string { return &s.BestValue }
 func bestIndex(s *Stage) *string { return &s.BestIndex }
-func ofSMs(f *Facts) []int       { return []int{f.SMs} }
+func ofSMs(f *Facts) []int       { return []int{f.NumRanks() * f.SMs} }
 
 // settings are those by which the kernel chooses: Launch::sampling.
 func settings(f *Facts) ir.Operand { return view(f.Sampling, upTo(ir.SamplingWords)) }

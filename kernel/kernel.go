@@ -23,6 +23,7 @@ type Facts struct {
 	HeadsDiffer bool // between layers
 
 	Pass        ir.Pass
+	Ranks       int  // GPUs that run the kernel at once; 0 is 1
 	Splits      int  // of a kv head, where the context is split
 	CacheBlocks int  // of 16 rows of a head, keys and values, that fit a slot of the ring
 	Positions   int  // rows of their table; 0: none

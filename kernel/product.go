@@ -16,7 +16,7 @@ var Product = declare(&Body{
 		{Name: "L{i}.NORM.weight", At: norm}, {Name: "L{i}.NORM.bias", At: shift},
 		{Name: "rope.inv_freq", At: func(s *Stage) *string { return &s.Angles.Frequencies }},
 		{Name: "L{i}.xielu.weight", At: curve, Shape: func(*Facts) []int { return []int{4} }},
-		{Name: "lm_head.weight", Shape: func(f *Facts) []int { return []int{f.Vocab, f.Hidden} }},
+		{Name: "lm_head.weight", Shape: func(f *Facts) []int { return []int{f.OwnVocab(), f.Hidden} }},
 		{Name: "L{i}.qkv.weight", Paired: true, Shape: func(f *Facts) []int { return []int{f.qkvRows(), f.Hidden} }},
 		{Name: "L{i}.o.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.QueryRows()} }},
 		{Name: "L{i}.gate_up.weight", Shape: func(f *Facts) []int { return []int{2 * f.MLP(), f.Hidden} }},
@@ -260,8 +260,9 @@ func AddResidual(s *Stage, in ir.Operand) ir.Op {
 
 // Choose finds the largest logit of the rows of an SM.
 func Choose(f *Facts, s *Stage, logits ir.Operand) ir.Op {
-	return op(ir.SAMPLE, views(view(s.BestValue, ownSM), view(s.BestIndex, ownSM)), views(logits, settings(f)),
-		ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA), ir.IntParam("pos", position))
+	best := f.bestOfSM()
+	return op(ir.SAMPLE, views(view(s.BestValue, best), view(s.BestIndex, best)), views(logits, settings(f)),
+		ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", f.firstToken()), ir.IntParam("pos", position))
 }
 
 // Finish returns an op on finished rows that is declared with its call (op.Finisher), with the weights of its

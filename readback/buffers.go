@@ -29,7 +29,8 @@ func (b *builder) buffers() {
 		ir.Buffer{Name: kernel.Named.Token, Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
 		ir.Buffer{Name: m.Embeddings, Kind: ir.Input, DType: ir.F32, Shape: []int{m.Hidden}},
 		ir.Buffer{Name: m.LastHidden, Kind: ir.Output, DType: ir.F32, Shape: []int{m.Hidden}},
-		ir.Buffer{Name: kernel.Shared[ir.RoleLogits], Kind: ir.Output, DType: ir.F32, Shape: []int{m.Vocab}})
+		ir.Buffer{Name: kernel.Shared[ir.RoleLogits], Kind: ir.Output, DType: ir.F32,
+			Shape: []int{m.Vocab / m.NumRanks()}})
 	onChip := func(name string, dtype ir.DType, shape ...int) {
 		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: name, Kind: ir.Activation, DType: dtype, Shape: shape,
 			Space: ir.SMEM})

@@ -104,6 +104,7 @@ func (f *facts) model(p *ir.Program) {
 // config adds the machine, and those knobs that are constants of the kernel and nothing else of the program.
 func (f *facts) config(p *ir.Program) {
 	where := scheduleFile + ": machine"
+	f.add(where, "ranks", p.NumRanks())
 	shared, sms := p.Config.SMemBytesPerBlock, 0
 	if t := p.Target; t != nil {
 		shared, sms = knobs.BlockBytes(&p.Config, t), t.SMs

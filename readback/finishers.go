@@ -365,6 +365,10 @@ func (c *chain) place(s *statement) {
 		to = ir.Operand{Buf: c.d.Residual, Dims: []ir.Range{kernel.TaskRows}}
 	case s.what == "store_logit" && !c.halved:
 		to = ir.Operand{Buf: kernel.Shared[ir.RoleLogits], Dims: []ir.Range{kernel.TaskRows}}
+	case s.what == "push_row" && !c.halved && c.b.pushed(c.d.Out):
+		to = ir.Operand{Buf: c.d.Out, Dims: kernel.RankRows(kernel.TaskRows)}
+		args = []string{"c", "r", "out", "*"}
+	case c.b.pushed(c.d.Out):
 	case s.what == "publish_row" && !c.halved && !c.exact(), s.what == "publish_exact" && !c.halved && c.exact(),
 		s.what == "publish_pair" && c.halved && !c.exact():
 		to, args = ir.Operand{Buf: c.d.Out, Dims: []ir.Range{c.rows()}}, []string{"c", "r", "out", "*"}

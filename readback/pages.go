@@ -93,11 +93,16 @@ func (b *builder) vector(v vector, layer int, c *constant, pages map[string]int)
 	if v.Exact {
 		buf.DType, buf.Layout.Kind = ir.F32, ir.Word64
 	}
+	if b.pushed(v.Name) {
+		buf.DType, buf.Layout.Kind, buf.Space = ir.F32, ir.Word64, ir.PeerScratch
+	}
 	switch v.constant {
 	case "kX":
 		buf.Count++
 	case "kO", "kDown":
-		buf.Shape[0] *= b.partsHandedOver(v.constant)
+		if buf.Shape[0] *= b.partsHandedOver(v.constant); buf.Space == ir.PeerScratch {
+			buf.Shape = slices.Insert(buf.Shape, 0, m.NumRanks())
+		}
 	case "kBestValue":
 		buf.Count, buf.DType, buf.Layout.Kind = 0, ir.F32, ir.Word64
 	case "kBestIndex":
@@ -128,6 +133,7 @@ func (b *builder) vector(v vector, layer int, c *constant, pages map[string]int)
 			b.pages.fail(e.at, "%s is on pages with different numbers of copies", c.name)
 		}
 		buf.Pages, buf.Layout.Copies = append(buf.Pages, page.Name), page.Layout.Copies
+		page.Space = buf.Space
 	}
 	b.p.Buffers = append(b.p.Buffers, buf)
 	if buf.Count != m.layers || len(b.p.Model.Kinds) == 0 {

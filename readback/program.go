@@ -361,6 +361,7 @@ func (b *builder) machine() {
 			k.Set(&b.p.Config, r.knob(s, k.Row()))
 		}
 	}
+	b.ranks()
 	r.same(s, "kMaxRingSlots", r.unsigned(s, "kMaxRingSlots"), shared/knobs.ChunkBytes.Of(&b.p.Config),
 		"as many slots as kSharedLimit holds")
 }

@@ -15,13 +15,14 @@ func (b *builder) stage(d *descriptor, thresholds map[published]int) []ir.Node {
 	}
 	if d.In != "" {
 		for _, in := range d.vectorsRead() {
-			s.Waits = append(s.Waits, ir.Wait{Counter: b.outside(d, in), Threshold: b.awaitedTasks(d, in, thresholds)})
+			tasks := b.signallers(in, b.awaitedTasks(d, in, thresholds))
+			s.Waits = append(s.Waits, ir.Wait{Counter: b.outside(d, in), Threshold: tasks})
 		}
 	}
 	if !d.head() {
 		return []ir.Node{s}
 	}
-	best := ir.Wait{Counter: d.Out, Threshold: thresholds[published{d.Out, 0}]}
+	best := ir.Wait{Counter: d.Out, Threshold: b.signallers(d.Out, thresholds[published{d.Out, 0}])}
 	return append([]ir.Node{s}, b.ending(best)...)
 }
 

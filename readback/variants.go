@@ -272,7 +272,7 @@ func (b *builder) counters(l *variantList) []ir.Counter {
 		if !d.handsOver() {
 			continue
 		}
-		c := ir.Counter{Name: b.handed(d), Count: b.facts.layers, How: how}
+		c := ir.Counter{Name: b.handed(d), Count: b.facts.layers, How: how, Scope: b.scope(b.handed(d))}
 		switch {
 		case c.Name == "best":
 			c.Count, c.How = 0, ir.Flagged
@@ -286,7 +286,11 @@ func (b *builder) counters(l *variantList) []ir.Counter {
 			out = append(out, c)
 		}
 	}
-	return append(append(out, b.joinCounters()...), ir.Counter{Name: stepCounter, How: ir.ByCounter})
+	step := ir.Counter{Name: stepCounter, How: ir.ByCounter}
+	if b.facts.NumRanks() > 1 { // a step ends on all of them
+		step.Scope = ir.ScopeSystem
+	}
+	return append(append(out, b.joinCounters()...), step)
 }
 
 const stepCounter = "step"

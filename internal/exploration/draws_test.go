@@ -108,7 +108,7 @@ type draw struct {
 }
 
 // bodies are all of them, by their names: the numbers of draws do not depend on the order in kernel.
-var bodies = slices.SortedFunc(slices.Values(kernel.Bodies), func(a, b *kernel.Body) int {
+var bodies = slices.SortedFunc(slices.Values(ofBuilds), func(a, b *kernel.Body) int {
 	return strings.Compare(a.Name, b.Name)
 })
 

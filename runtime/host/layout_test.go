@@ -38,7 +38,8 @@ func TestDeviceStructs(t *testing.T) {
 	}
 	require.Equal(t, strings.Fields(`weights cache exchange logits trace profile forced tokens host_tokens abort
 		abort_device stalls stop_ids sampling choices rounds embeddings hidden
-		spin_limit_ns first_epoch steps position token n_stop logit_stride chooses positions`),
+		spin_limit_ns first_epoch steps position token n_stop logit_stride chooses positions
+		peers rank reserved`), // the last ones of a build for several GPUs alone
 		fields(read("launch.cuh"), "Launch"))
 	require.Equal(t, strings.Fields("temperature seed"), fields(read("launch.cuh"), "Sampling"))
 	require.Contains(t, read("launch.cuh"), "sizeof(Sampling) == "+strconv.Itoa(samplingSize))
@@ -57,6 +58,7 @@ func TestDeviceStructs(t *testing.T) {
 		layers hidden element_bytes variants flagged weight_bytes cache_bytes
 		variant_end tokens sequences model cache_fragments`), fields(read("info.cuh"), "Info"))
 	require.Contains(t, read("launch.cuh"), "kMaxSequences = "+strconv.Itoa(shape.MaxTokens)+";")
+	require.Contains(t, read("launch.cuh"), "kMaxRanks = "+strconv.Itoa(ir.MaxRanks)+";")
 	require.Contains(t, read("launch.cuh"), "kAbsent = "+strconv.Itoa(absent)+";")
 	require.Contains(t, read("step.cuh"), "constexpr int kGiven = kVocab;")
 	require.Contains(t, read("info.cuh"), "kMaxVariants = "+strconv.Itoa(maxVariants)+";")

@@ -10,6 +10,11 @@ namespace cpu {
 using machine::Ordering;
 using machine::Scope;
 using machine::Update;
+#if AMK_RANKS
+constexpr Scope kOfRanks = Scope::kSystem;
+#else
+constexpr Scope kOfRanks = Scope::kGpu;
+#endif
 
 // A value of n words of T.
 template <class T, u32 n, class V>
@@ -83,6 +88,20 @@ inline void add_release(u32* p, u32 v, AMK_SITE) {
 }
 inline u32 load_acquire(const u32* p, AMK_SITE) {
   return cpu::load<u32, 1, u32>(p, cpu::Ordering::kAcquire, cpu::Scope::kGpu, AMK_HERE);
+}
+
+inline u64 load_relaxed_ranks(const u64* p, AMK_SITE) {
+  return cpu::load<u64, 1, u64>(p, cpu::Ordering::kRelaxed, cpu::kOfRanks, AMK_HERE);
+}
+inline void store_relaxed_ranks(u64* p, u64 v, AMK_SITE) {
+  cpu::store<u64, 1>(p, v, cpu::Ordering::kRelaxed, cpu::kOfRanks, AMK_HERE);
+}
+inline void add_release_ranks(u32* p, u32 v, AMK_SITE) {
+  machine::update_word(p, sizeof v, cpu::Update::kAdd, v, cpu::Ordering::kRelease, cpu::kOfRanks,
+                       AMK_HERE);
+}
+inline u32 load_acquire_ranks(const u32* p, AMK_SITE) {
+  return cpu::load<u32, 1, u32>(p, cpu::Ordering::kAcquire, cpu::kOfRanks, AMK_HERE);
 }
 
 inline void add_relaxed(u32* p, u32 v, AMK_SITE) {

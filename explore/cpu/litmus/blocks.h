@@ -13,12 +13,13 @@ inline litmus::Test test_of_blocks(const char* name, std::function<void(C&)> con
                                    std::function<std::string()> outcome) {
   litmus::Test test;
   test.name = name;
-  test.blocks = kSMs;
+  test.blocks = kAllSMs;
+  test.gpus = kGPUs;
   test.threads = kThreads;
   test.shared = kSharedBytes;
   test.setup = [] { device().clear(); };
   test.kernels.push_back([=] {
-    C c(device().launch);
+    C c(launch_of_block());
 #ifdef LITMUS_BARRIERS
     init_barriers(c.shared, thread_index());
 #endif

@@ -98,7 +98,7 @@ litmus::Test steps(const char* name, How how) {
       bool early = false;
       if (how == How::kStopRead) early = c.tid == 100 && stopped(c);
       if (how == How::kNoBarrier) {
-        if (c.tid == kJoiner) add_release(step_counter(c), 1);
+        if (c.tid == kJoiner) add_release(step_counter(c.launch.exchange), 1);
       } else {
         join_step(c);
       }

@@ -30,6 +30,7 @@ std::string run_once(const Test& test, std::string& what) {
     launch.blocks = launch.at_once = test.blocks;
     launch.threads = test.threads;
     launch.shared_bytes = test.shared;
+    launch.gpus = test.gpus;
     if (machine::run(launch) != Outcome::kDone) break;
   }
   if (!reports().empty()) {

@@ -46,6 +46,7 @@ void forget(T* p, u32 n) {
 struct Test {
   std::string name;
   u32 blocks = 2, threads = 32, shared = 0;
+  u32 gpus = 1;  // that the blocks run on, as many on each
   std::function<void()> setup;  // what the host does before
   // What each thread does: kernels that are launched one after the other.
   std::vector<std::function<void()>> kernels;

@@ -12,6 +12,9 @@
 #ifndef LITMUS_FLAGGED
 #define LITMUS_FLAGGED true
 #endif
+#ifdef LITMUS_RANKS
+#define AMK_RANKS 1
+#endif
 #ifndef LITMUS_RUN_AHEAD
 #define LITMUS_RUN_AHEAD 0
 #endif
@@ -30,6 +33,9 @@
 namespace amk {
 
 constexpr int kSMs = LITMUS_SMS;
+#ifdef LITMUS_RANKS
+constexpr int kGPUs = LITMUS_RANKS;
+#endif
 constexpr int kTokens = LITMUS_TOKENS;
 constexpr int kSequences = 1;
 constexpr int kSlotBytes = 4096;

@@ -34,8 +34,8 @@ void join_step_by(C& c, How how) {
   if (how != How::kNoBarrier && how != How::kRelaxedJoin) return join_step(c);
   if (how == How::kRelaxedJoin) consumer_barrier();
   if (c.tid != kJoiner) return;
-  if (how == How::kRelaxedJoin) add_relaxed(step_counter(c), 1u);
-  else add_release(step_counter(c), 1);
+  if (how == How::kRelaxedJoin) add_relaxed(step_counter(c.launch.exchange), 1u);
+  else add_release(step_counter(c.launch.exchange), 1);
 }
 
 void wait_joined_by(C& c, How how) {
@@ -44,7 +44,7 @@ void wait_joined_by(C& c, How how) {
   if (c.tid == kJoiner) {
     const u32 target = u32(c.launch.first_epoch + c.step) * kSMs;
     Spin spin;
-    while (how != How::kNoJoin && int(load_acquire(step_counter(c)) - target) < 0) {
+    while (how != How::kNoJoin && int(load_acquire(step_counter(c.launch.exchange)) - target) < 0) {
       if (spin.cancelled(c, Wait::kStep, c.step, target)) break;
     }
     if (how == How::kRelaxedStep) store_shared_relaxed(&c.shared.acquired_step, u32(c.step));

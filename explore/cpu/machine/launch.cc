@@ -69,7 +69,7 @@ void launch_begins(const Launch& launch) {
   Bounds bounds;
   bounds.stale = is_reduced() ? ~u32(0) : kOld[choose(std::size(kOld), Choice::kOld)];
   order().set_bounds(bounds);
-  order().begin_launch(launch.blocks, launch.threads);
+  order().begin_launch(launch.blocks, launch.threads, launch.gpus);
 }
 
 void launch_ends(bool) {

@@ -109,7 +109,7 @@ void Order::host_read(const void* p, size_t bytes) {
 
 // ---- launches -----------------------------------------------------------------------------------
 
-void Order::begin_launch(u32 blocks, u32 threads) {
+void Order::begin_launch(u32 blocks, u32 threads, u32 gpus) {
   State& s = *state_;
   if (s.last >= kManyEpochs) {
     s.shadow.age();
@@ -118,6 +118,7 @@ void Order::begin_launch(u32 blocks, u32 threads) {
   s.first = s.last + 1;
   s.last = s.first;
   s.blocks = blocks;
+  s.blocks_of_gpu = blocks / gpus;
   s.threads_per_block = threads;
   s.warp_places = (threads + 31) / 32 * 32;
   s.counts = Counts{};

@@ -177,8 +177,9 @@ class Order {
 
   // Threads are numbered from 0: thread t of a launch is thread t % threads of block t / threads.
   // All that the host and earlier launches have done is ordered before. Shared memory is added
-  // after this call and removed before or after end_launch.
-  void begin_launch(u32 blocks, u32 threads);
+  // after this call and removed before or after end_launch. Blocks are those of several GPUs, one
+  // GPU after another, and gpu scope is within one.
+  void begin_launch(u32 blocks, u32 threads, u32 gpus = 1);
   void end_launch();  // commits what is pending
   u32 threads() const;
 

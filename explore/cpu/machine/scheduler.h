@@ -97,6 +97,7 @@ struct Launch {
   std::function<void()> body;  // of a thread
   u32 blocks = 1, threads = 1, shared_bytes = 0;
   u32 at_once = 1;  // blocks that run at the same time
+  u32 gpus = 1;     // that the blocks run on, as many on each
 };
 
 // Runs a launch to its end, or until a fiber or the scheduler abandons it.

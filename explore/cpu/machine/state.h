@@ -111,6 +111,7 @@ struct Order::State {
 
   // ---- the launch
   u32 blocks = 0, threads_per_block = 1;
+  u32 blocks_of_gpu = 0;
   u32 warp_places = 32;  // threads of a block, rounded up to warps
   u32 first = 1;         // epoch that it began with
   u32 last = 1;          // the largest of any actor
@@ -189,6 +190,7 @@ struct Order::State {
   Word check_word(const Accessing& a, const u8* p, u32 bytes, bool reads, bool writes, Scope scope,
                   Page*& page);
   Slot& slot_of(Page& page, const u8* p);
+  bool in_scope(const Store& s, Actor actor, Scope scope) const;
   bool is_seen(const Store& s, const Thread& t) const;
   void see(u32 store, const Thread& t);
   bool must_see(const Store& s, const Thread& t) const;

@@ -42,13 +42,15 @@ u64 updated(Update op, u64 old, u64 operand, u64 expected, u32 bytes) {
 bool acquires(Ordering o) { return o == Ordering::kAcquire || o == Ordering::kBoth; }
 bool releases(Ordering o) { return o == Ordering::kRelease || o == Ordering::kBoth; }
 
-// Whether each is in the other's scope.
-bool in_scope(const Store& s, Actor actor, Scope scope) {
-  return (s.scope != Scope::kBlock && scope != Scope::kBlock) || s.actor == kNobody ||
-         block_of(s.actor) == block_of(actor);
-}
-
 }  // namespace
+
+// Whether each is in the other's scope.
+bool Order::State::in_scope(const Store& s, Actor actor, Scope scope) const {
+  if (s.actor == kNobody || block_of(s.actor) == block_of(actor)) return true;
+  if (s.scope == Scope::kBlock || scope == Scope::kBlock) return false;
+  return (s.scope == Scope::kSystem && scope == Scope::kSystem) ||
+         block_of(s.actor) / blocks_of_gpu == block_of(actor) / blocks_of_gpu;
+}
 
 // ---- checks -------------------------------------------------------------------------------------
 
@@ -118,7 +120,8 @@ void Order::State::check_strong(const Store& s, const Accessing& a, u8 halves, S
 
 void Order::State::check_stores(Slot& slot, const Accessing& a, u8 halves, Scope scope, bool writes,
                                 const u8* p, u32 bytes) {
-  const bool narrow = scope == Scope::kBlock || !holds(kOverlappingWords);
+  const bool narrow =
+      scope == Scope::kBlock || !holds(kOverlappingWords) || blocks_of_gpu < blocks;
   for (const u32 list : {slot.newest, slot.pending}) {
     for (u32 i = list; i; i = stores[i].next) {
       const Store& s = stores[i];

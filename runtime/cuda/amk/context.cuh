@@ -256,6 +256,12 @@ struct Branch {
   u32 stage;  // for the stall record
 };
 
+// The number of the block's SM. Where one GPU runs all ranks in one launch, as tests do, their
+// blocks come one rank after another.
+__device__ __forceinline__ u32 sm_index() {
+  return AMK_RANKS ? block_index() % kSMs : block_index();
+}
+
 template <Mode kMode>
 struct Context : Recorder<kMode == Mode::kProfile> {
   const Launch& launch;
@@ -294,7 +300,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
       : launch(l),
         shared(block_scratch()),
         ring(block_ring()),
-        sm(block_index()),
+        sm(sm_index()),
         tid(thread_index()),
         warp(thread_index() / 32),
         lane(thread_index() % 32) {}
@@ -393,7 +399,7 @@ struct Spin {
   // With eager aborts, block 0 alone reads the host's word and passes it on to the others: a read
   // by every wait after each poll would saturate the bus.
   __device__ static __forceinline__ bool asks_host() {
-    return !AMK_EAGER_ABORT || block_index() == 0;
+    return !AMK_EAGER_ABORT || sm_index() == 0;
   }
 
   // Looks at the clock and the abort words. Returns when the wait began, or kCancelled. Static, so
@@ -416,7 +422,7 @@ struct Spin {
       return start;
     }
     if (exchange_shared_relaxed(&shared.aborted, 1u) == 0) {
-      shared.stalls[block_index()] =
+      shared.stalls[sm_index()] =
           Stall{valid,     stage, u32(layer), u32(step),
                 u32(wait), index, expected,   thread_index() / 32};
     }

@@ -44,9 +44,9 @@ __device__ __noinline__ inline Drawn drawn_of_words(const Sampling* settings, in
                                                     int first, int step) {
   const Draw draw(settings, after);
   Drawn best;
-  for (int sm = first; sm < kSMs; sm += step) {
-    const float logit = WordOf<Fp32>::value(load_relaxed(values + sm));
-    offer_handed(draw, best, logit, int(u32(load_relaxed(indices + sm))));
+  for (int sm = first; sm < kAllSMs; sm += step) {
+    const float logit = WordOf<Fp32>::value(load_relaxed_ranks(values + sm));
+    offer_handed(draw, best, logit, int(u32(load_relaxed_ranks(indices + sm))));
   }
   return best;
 }
@@ -168,9 +168,9 @@ __device__ __noinline__ inline Drawn chosen_of_words(const Site& at, int token, 
                                                      const u64* indices, int first, int step) {
   const Chooser chooser = at.chooser(token);
   Drawn best;
-  for (int sm = first; sm < kSMs; sm += step) {
-    const float logit = WordOf<Fp32>::value(load_relaxed(values + sm));
-    const int id = int(u32(load_relaxed(indices + sm)));
+  for (int sm = first; sm < kAllSMs; sm += step) {
+    const float logit = WordOf<Fp32>::value(load_relaxed_ranks(values + sm));
+    const int id = int(u32(load_relaxed_ranks(indices + sm)));
     if (u32(id) < kVocab) chooser.offer(best, logit, id, nullptr);
     else offer_handed(chooser.draw, best, logit, id);
   }
@@ -191,7 +191,8 @@ __device__ __forceinline__ const Sampling* settings_of(C& c, int token) {
 template <class S, class C>
 __device__ __forceinline__ Candidate draw_own(C& c) {
   const Tiles mine = tiles_of<S>(c.sm, 0);
-  const int begin = mine.begin * kTileRows, end = min(mine.end * kTileRows, kVocab);
+  const int first = first_token(c), begin = first + mine.begin * kTileRows;
+  const int end = first + min(mine.end * kTileRows, int(S::kRows));
   Draw draw(settings_of(c, 0), c.position_of(0));
   consumer_barrier();  // the logits have arrived, and partial sums are read
   if (c.launch.choices) return C::kWaits ? choose_own(Site(c, begin, end)) : Candidate{};

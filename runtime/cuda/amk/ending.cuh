@@ -67,14 +67,17 @@ __device__ __forceinline__ void publish_best(C& c, const Best& offers, const Pag
   if (c.launch.sampling) best = draw_own<S>(c);
   else if constexpr (kTokens > 1) best = reduce_tokens(c, offers);
   else best = reduce_block(c, offers.of[0]);
+  if (!c.launch.sampling && u32(best.index) < kVocab) best.index += first_token(c);
   if (c.tid < kTokens && C::kWaits) {
     if (has_aborted(c.shared)) best = Candidate{INFINITY, kVoid};
     const u32 epoch = c.epoch;  // lm_head's own: its gemv ended the exchange without publishing
-    const int at = c.tid * kSMs + c.sm;
-    store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + values.offset) + at,
-                  WordOf<Fp32>::make(best.value, epoch));
-    store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + indices.offset) + at,
-                  u64(u32(best.index)) | u64(epoch) << 32);
+    const int at = c.tid * kAllSMs + rank_of(c) * kSMs + c.sm;
+#pragma unroll
+    for (int rank = 0; rank < kGPUs; ++rank) {
+      store_relaxed_ranks(word_of(c, rank, values, at), WordOf<Fp32>::make(best.value, epoch));
+      store_relaxed_ranks(word_of(c, rank, indices, at),
+                          u64(u32(best.index)) | u64(epoch) << 32);
+    }
   }
   lap(c, Did::kSignal);
 }
@@ -90,14 +93,14 @@ template <class C, class Offer>
 __device__ __forceinline__ void each_best(C& c, const Page values, const Page indices, int token,
                                           int first, int step, Offer&& offer) {
   Spin spin;
-  for (int sm = first; sm < kSMs; sm += step) {
-    const int at = token * kSMs + sm;
+  for (int sm = first; sm < kAllSMs; sm += step) {
+    const int at = token * kAllSMs + sm;
     const u64* value_word = reinterpret_cast<const u64*>(c.launch.exchange + values.offset) + at;
     const u64* index_word = reinterpret_cast<const u64*>(c.launch.exchange + indices.offset) + at;
     u64 value, index;
     do {
-      value = load_relaxed(value_word);
-      index = load_relaxed(index_word);
+      value = load_relaxed_ranks(value_word);
+      index = load_relaxed_ranks(index_word);
     } while ((!WordOf<Fp32>::fresh(value, c.epoch) || !WordOf<Fp32>::fresh(index, c.epoch)) &&
              !spin.cancelled(c, Wait::kExchange, sm, c.epoch));
     offer(WordOf<Fp32>::value(value), int(u32(index)));
@@ -127,8 +130,8 @@ __device__ __forceinline__ Finalist draw_of_sms(C& c, const Page values, const P
   return reduce_warp(leader, [&] {
     const u8* words = c.launch.exchange;
     return drawn_of_words(settings_of(c, token), c.position_of(token),
-                          reinterpret_cast<const u64*>(words + values.offset) + token * kSMs,
-                          reinterpret_cast<const u64*>(words + indices.offset) + token * kSMs,
+                          reinterpret_cast<const u64*>(words + values.offset) + token * kAllSMs,
+                          reinterpret_cast<const u64*>(words + indices.offset) + token * kAllSMs,
                           first, step);
   });
 }
@@ -141,8 +144,8 @@ __device__ __forceinline__ Drawn choose_of_sms(C& c, const Page values, const Pa
   const u8* words = c.launch.exchange;
   return reduce_warp(
       chosen_of_words(Site(c, 0, 0), token,
-                      reinterpret_cast<const u64*>(words + values.offset) + token * kSMs,
-                      reinterpret_cast<const u64*>(words + indices.offset) + token * kSMs, first,
+                      reinterpret_cast<const u64*>(words + values.offset) + token * kAllSMs,
+                      reinterpret_cast<const u64*>(words + indices.offset) + token * kAllSMs, first,
                       step));
 }
 
@@ -270,7 +273,11 @@ __device__ __forceinline__ void emit(C& c) {
 template <class C>
 __device__ __forceinline__ void join_step(C& c) {
   consumer_barrier();
-  if (c.tid == kJoiner && C::kWaits) add_release(step_counter(c), 1);
+  if (c.tid == kJoiner && C::kWaits) {
+#pragma unroll
+    for (int rank = 0; rank < kGPUs; ++rank)
+      add_release_ranks(step_counter(exchange_of(c, rank)), 1);
+  }
 }
 
 // Stores the tokens where the host polls for them, after the arrival, which would wait for a store

@@ -96,6 +96,35 @@ __device__ __forceinline__ void publish_four(C& c, const Page page, int index,
   }
 }
 
+// ---- to all ranks -------------------------------------------------------------------------------
+
+// Words that several ranks publish are in the memory of each: a rank stores to all, and polls its
+// own. The others have it mapped, so the words are accessed at system scope.
+
+// The exchange pages of a rank, and the number of this one.
+template <class C>
+__device__ __forceinline__ u8* exchange_of(C& c, int rank) {
+#if AMK_RANKS
+  return c.launch.peers[rank];
+#else
+  return c.launch.exchange;
+#endif
+}
+template <class C>
+__device__ __forceinline__ int rank_of(C& c) {
+#if AMK_RANKS
+  return c.launch.rank;
+#else
+  return 0;
+#endif
+}
+
+// A word of 64 bits of a page, in the memory of a rank.
+template <class C>
+__device__ __forceinline__ u64* word_of(C& c, int rank, const Page page, int index) {
+  return reinterpret_cast<u64*>(exchange_of(c, rank) + page.offset) + index;
+}
+
 // ---- reading ------------------------------------------------------------------------------------
 
 // This SM's copy of a page.

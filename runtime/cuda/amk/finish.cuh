@@ -231,6 +231,10 @@ __device__ __forceinline__ void publish_pair(C& c, const Row& r, const Page out,
   if (r.valid && !(r.row & 1)) publish<Element>(c, out, r.pair_index(), v);
 }
 
+// The first token whose logits this rank computes: each has as many rows of the head.
+template <class C>
+__device__ __forceinline__ int first_token(C& c) { return rank_of(c) * (kVocab / kGPUs); }
+
 // The logits of a token of this step, if the host has asked for them, or the draw of the next one.
 template <class C>
 __device__ __forceinline__ float* logits_of(C& c, int token) {
@@ -238,7 +242,7 @@ __device__ __forceinline__ float* logits_of(C& c, int token) {
 }
 template <class C>
 __device__ __forceinline__ void store_logit(C& c, const Row& r, float v) {
-  if (r.valid && c.launch.logits) logits_of(c, r.token)[r.row] = v;
+  if (r.valid && c.launch.logits) logits_of(c, r.token)[first_token(c) + r.row] = v;
 }
 
 // The largest logit a thread has seen; ties go to the lowest token.

@@ -29,6 +29,7 @@ enum class Wait : u32 {
 };
 
 constexpr int kMaxSequences = 8;
+constexpr int kMaxRanks = 8;
 constexpr int kAbsent = -1;  // position of an absent sequence
 constexpr u32 kNotGiven = 0xffffffff;  // bits of an element of a trace for which no value is given
 constexpr int kNoToken = 0x7ffffffe;  // chosen where settings and logits leave no token to draw
@@ -107,8 +108,14 @@ struct Launch {
   int logit_stride;    // tokens from the logits of a step to the next; 0: all in the same place
   int chooses;         // 1: a pass over a prompt finds the largest logit after its last token
   int positions[kMaxSequences];  // of several sequences in the first step, or kAbsent
+#if AMK_RANKS
+  u8* peers[kMaxRanks];  // `exchange` of each rank, this one among them, as this GPU has it mapped
+  int rank;
+  int reserved;
+#endif
 };
-static_assert(sizeof(Launch) == 8 * 19 + 4 * (6 + kMaxSequences),
+static_assert(sizeof(Launch) == 8 * 19 + 4 * (6 + kMaxSequences) +
+                                    (AMK_RANKS ? 8 * (kMaxRanks + 1) : 0),
               "the launcher builds this struct byte by byte");
 static_assert(sizeof(Stall) == 32, "the launcher reads this struct byte by byte");
 

@@ -34,6 +34,11 @@
 #define AMK_EXPERTS 0
 #endif
 
+// A project for several GPUs declares it: each runs the kernel as one of kGPUs (schedule.h).
+#ifndef AMK_RANKS
+#define AMK_RANKS 0
+#endif
+
 // Prompts are multiplied by wgmma where the architecture has it.
 #ifndef AMK_WGMMA
 #define AMK_WGMMA 0
@@ -59,6 +64,10 @@
 #endif
 
 namespace amk {
+
+#if !AMK_RANKS
+constexpr int kGPUs = 1;
+#endif
 
 __host__ __device__ constexpr int ceil_div(int n, int d) { return (n + d - 1) / d; }
 __host__ __device__ constexpr int round_up(int n, int m) { return ceil_div(n, m) * m; }

@@ -39,18 +39,21 @@ __device__ __forceinline__ bool is_last(C& c) {
   return c.step + 1 == c.launch.steps;
 }
 
-template <class C>
-__device__ __forceinline__ u32* step_counter(C& c) {
-  return reinterpret_cast<u32*>(c.launch.exchange + kCounterOffset) + kExchangesPerStep;
+constexpr int kAllSMs = kGPUs * kSMs;  // that join
+
+// The counter of the step. Each rank has one, to which the SMs of all add.
+__device__ __forceinline__ u32* step_counter(u8* exchange) {
+  return reinterpret_cast<u32*>(exchange + kCounterOffset) + kExchangesPerStep;
 }
 
 template <class C>
 __device__ __forceinline__ void wait_joined(C& c) {
   if (c.step == 0) return;
   if (c.tid == kJoiner) {
-    const u32 target = u32(c.launch.first_epoch + c.step) * kSMs;
+    const u32 target = u32(c.launch.first_epoch + c.step) * kAllSMs;
     Spin spin;
-    while (C::kWaits && int(load_acquire(step_counter(c)) - target) < 0) {
+    const u32* counter = step_counter(c.launch.exchange);
+    while (C::kWaits && int(load_acquire_ranks(counter) - target) < 0) {
       if (spin.cancelled(c, Wait::kStep, c.step, target)) break;
     }
     store_shared_release(&c.shared.acquired_step, u32(c.step));

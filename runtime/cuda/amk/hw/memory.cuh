@@ -72,6 +72,32 @@ __device__ __forceinline__ u32 load_acquire(const u32* p) {
   return v;
 }
 
+// Words and counters that SMs of all ranks access: of system scope where there are several.
+#if AMK_RANKS
+#define AMK_RANKS_SCOPE "sys"
+#else
+#define AMK_RANKS_SCOPE "gpu"
+#endif
+__device__ __forceinline__ u64 load_relaxed_ranks(const u64* p) {
+  u64 v;
+  asm volatile("ld.relaxed." AMK_RANKS_SCOPE ".global.u64 %0, [%1];"
+               : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
+__device__ __forceinline__ void store_relaxed_ranks(u64* p, u64 v) {
+  asm volatile("st.relaxed." AMK_RANKS_SCOPE ".global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+__device__ __forceinline__ void add_release_ranks(u32* p, u32 v) {
+  asm volatile("red.release." AMK_RANKS_SCOPE ".global.add.u32 [%0], %1;"
+               ::"l"(p), "r"(v) : "memory");
+}
+__device__ __forceinline__ u32 load_acquire_ranks(const u32* p) {
+  u32 v;
+  asm volatile("ld.acquire." AMK_RANKS_SCOPE ".global.u32 %0, [%1];"
+               : "=r"(v) : "l"(p) : "memory");
+  return v;
+}
+
 // Atomic operations of all SMs on a word, relaxed: they order nothing else.
 __device__ __forceinline__ void add_relaxed(u32* p, u32 v) { atomicAdd(p, v); }
 __device__ __forceinline__ void add_relaxed(u64* p, u64 v) {
