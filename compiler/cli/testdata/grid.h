@@ -68,10 +68,10 @@ extern "C" __global__ void amk_test(const __grid_constant__ Body body) { body.ru
 static void* kernel;
 static Body body;
 
-// Begins the program: there are so many SMs.
-static void begin_grid(void* module, int sms, size_t shared_bytes) {
+// Begins the program: there are so many SMs, as many on each of some GPUs.
+static void begin_grid(void* module, int sms, size_t shared_bytes, int gpus = 1) {
   char text[64];
-  snprintf(text, sizeof text, "{\"arch\":90,\"sms\":%d}", sms);
+  snprintf(text, sizeof text, "{\"arch\":90,\"sms\":%d,\"gpus\":%d}", sms, gpus);
   if (const char* why = amk_explore_device(text)) fail(why);
   if (cuInit(0) != 0 || cuModuleGetFunction(&kernel, module, "amk_test") != 0 ||
       cuFuncSetAttribute(kernel, 8, int(shared_bytes)) != 0)

@@ -162,13 +162,15 @@ void note_launch(u64 steps, Outcome outcome) {
 bool set_device(const char* json, std::string& why) {
   Json object;
   if (!parse(json, object, why)) return false;
-  if (unknown_field(object, {"name", "arch", "sms", "shared_per_block", "l2_bytes"}, why)) return false;
+  if (unknown_field(object, {"name", "arch", "sms", "gpus", "shared_per_block", "l2_bytes"}, why)) return false;
   Device d = device;
   if (const Json* v = field(object, "name", Json::Type::kString, why)) d.name = v->text;
   take_number(object, "arch", d.arch, why);
   take_number(object, "sms", d.sms, why);
+  take_number(object, "gpus", d.gpus, why);
   take_number(object, "shared_per_block", d.shared_per_block, why);
   take_number(object, "l2_bytes", d.l2_bytes, why);
+  if (why.empty() && (d.gpus == 0 || d.sms % d.gpus != 0)) why = "\"sms\" are not as many on each of \"gpus\"";
   if (!why.empty()) return false;
   d.shared_per_sm = d.shared_per_block + (1 << 10);
   device = d;

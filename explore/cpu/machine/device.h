@@ -11,6 +11,7 @@ struct Device {
   std::string name = "CPU";
   u32 arch = 90;  // compute capability, 10 * major + minor
   u32 sms = 4;
+  u32 gpus = 1;  // that the blocks of a cooperative launch are on, as many on each: `sms` are of all
   u32 shared_per_block = 227 << 10;
   u32 shared_per_sm = 228 << 10;
   u32 threads_per_block = 1024;

@@ -148,6 +148,7 @@ int launch(Kernel* kernel, u32 blocks, u32 threads, u32 shared, void** parameter
   l.threads = threads;
   l.shared_bytes = shared;
   l.at_once = device.sms < blocks ? device.sms : blocks;
+  if (cooperative && blocks == device.sms) l.gpus = device.gpus;
   const u64 before = steps();
   CrashGuard guard;
   const Outcome outcome = run(l);
