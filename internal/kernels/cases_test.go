@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -11,6 +12,7 @@ type kernelCase struct {
 	config               string // of the schedule, in JSON
 	weights, cache       string
 	rows                 int  // of passes, and sequences: the kernels of these alone are compiled
+	gpus                 int  // that share the model; 0: one
 	prompt               bool // prompt.cu is compiled too, which takes as long as the rest of a case
 	longPrompt           bool // that in make long alone
 	long                 bool // in make long alone
@@ -76,6 +78,7 @@ var cases = []kernelCase{
 	{target: "jetson-orin", model: llama, dtype: "bf16", prompt: true},
 	{target: "h200", model: pycoder, dtype: "bf16"},
 	{target: "h200", model: pycoder, dtype: "bf16", rows: 8},
+	{target: "h200", model: llama, dtype: "bf16", gpus: 4},
 	{target: "h200", model: "zoo/qwen3-qknorm", dtype: "bf16", prompt: true},
 	{target: "h200", model: "zoo/gemma2-split-k", dtype: "bf16"},
 	{target: "h200", model: "zoo/mistral-wide-group", dtype: "bf16", longPrompt: true},
@@ -176,6 +179,9 @@ func (c *kernelCase) name() string {
 	}
 	if c.rows > 0 {
 		words = append(words, "passes")
+	}
+	if c.gpus > 0 {
+		words = append(words, fmt.Sprint("--gpus ", c.gpus))
 	}
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }

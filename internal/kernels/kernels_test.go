@@ -2,8 +2,10 @@ package kernels
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +23,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
+	device "amkc/runtime"
 )
 
 // compiled says which cases nvcc gets: those of the gate, all, or none. It is a variable and not a flag, so that go
@@ -81,7 +84,7 @@ func findNVCC(ctx context.Context) (*nvccTool, error) {
 // options are how a case is compiled.
 func (c *kernelCase) options() (o compiler.Options, err error) {
 	o = compiler.Options{Model: filepath.Join(models, filepath.FromSlash(c.model)), Name: filepath.Base(c.model),
-		Target: ir.FindTarget(c.target)}
+		Target: ir.FindTarget(c.target), Ranks: c.gpus}
 	number := 0
 	if n, _ := fmt.Sscanf(c.target, "sm_%d", &number); n == 1 { // one without a record of its own, of some size
 		o.Target = ir.ArchTarget(number, 20)
@@ -119,11 +122,15 @@ func (n *nvccTool) compile(ctx context.Context, of []kernelCase, i int, dir, cac
 		return 0, 0, err
 	}
 	build := filepath.Join(dir, "build")
-	b, err := compiler.Compile(ctx, compiler.BuildOptions{Options: o, OutDir: build, NoBuild: true, NoLauncher: true})
+	emit := emitBuild
+	if c.gpus > 1 {
+		emit = emitKernel
+	}
+	defer os.RemoveAll(build)
+	arch, err := emit(ctx, o, build)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer os.RemoveAll(build)
 	files, err := sourcesBelow(build)
 	if err != nil {
 		return 0, 0, err
@@ -138,7 +145,7 @@ func (n *nvccTool) compile(ctx context.Context, of []kernelCase, i int, dir, cac
 	var list []objects.Object
 	for _, source := range sources {
 		flags := slices.Concat(codegen.NVCCFlags(), []string{"-Werror", "all-warnings", "-gencode",
-			codegen.Gencode(b.Program.Target.Arch), "-fatbin"})
+			codegen.Gencode(arch), "-fatbin"})
 		switch {
 		case *c == parts && source == "measure.cu":
 			flags = append(flags, "-DAMK_PARTS=1")
@@ -158,6 +165,36 @@ func (n *nvccTool) compile(ctx context.Context, of []kernelCase, i int, dir, cac
 	}
 	fresh, err = objects.Provide(ctx, refused, "nvcc", list, nil)
 	return len(list), fresh, err
+}
+
+// emitBuild writes the sources of a build, and returns their architecture.
+func emitBuild(ctx context.Context, o compiler.Options, dir string) (arch string, err error) {
+	b, err := compiler.Compile(ctx, compiler.BuildOptions{Options: o, OutDir: dir, NoBuild: true, NoLauncher: true})
+	if err != nil {
+		return "", err
+	}
+	return b.Program.Target.Arch, nil
+}
+
+// emitKernel writes those of the kernel alone: for several GPUs there is no build yet.
+func emitKernel(_ context.Context, o compiler.Options, dir string) (arch string, err error) {
+	l, err := compiler.RunPasses(o)
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	files, err := codegen.CUDA(l.Program)
+	if err != nil {
+		return "", err
+	}
+	maps.Copy(files, device.DeviceSources())
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, text, 0o666)); err != nil {
+			return "", err
+		}
+	}
+	return l.Program.Target.Arch, nil
 }
 
 // sourcesBelow are the sources and headers of a build, by their paths in it.
@@ -181,11 +218,14 @@ func sourcesBelow(build string) (map[string][]byte, error) {
 // configurations that change the stream, which is what they measure. So are, in the gate, the kernels of megakernel.cu
 // other than amk_decode.
 // The reference depends on shapes, dtype and architecture, and not on the schedule. Of a build with passes, the kernels
-// of these alone: the others are those of the build without.
+// of these alone: the others are those of the build without. For several GPUs there is no reference.
 func sourcesOf(of []kernelCase, i int) []string {
 	c, before := &of[i], of[:i]
 	if c.rows > 0 {
 		return []string{fmt.Sprintf("rows%d/megakernel.cu", c.rows), fmt.Sprintf("sequences%d/megakernel.cu", c.rows)}
+	}
+	if c.gpus > 1 {
+		return []string{"megakernel.cu", "measure.cu"}
 	}
 	first := func(same func(b kernelCase) bool) bool { return !slices.ContainsFunc(before, same) }
 	out := []string{"megakernel.cu"}
