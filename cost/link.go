@@ -3,7 +3,6 @@ package cost
 import (
 	"amkc/ir"
 	"amkc/ir/diag"
-	"amkc/kernel"
 )
 
 // Exchanges between GPUs. What a GPU pushes goes over its link to every peer, and its own SMs wait for what all of them
@@ -70,6 +69,3 @@ func (l *Link) exchanged(stages []*stage) *Link {
 	}
 	return &out
 }
-
-// sumOfRanks is the stage that adds up what GPUs push. It reads words and publishes some, as others do.
-var sumOfRanks = &kernel.Body{Name: "sum of ranks"}

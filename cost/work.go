@@ -151,9 +151,6 @@ func bodyOf(s *ir.Stage, step string) *kernel.Body {
 		return kernel.Product
 	}
 	body := kernel.Of(s)
-	if body == nil && s.Ops[0].Code == ir.ALLREDUCE {
-		return sumOfRanks
-	}
 	if body == kernel.Arrive && s.Signal == step {
 		return kernel.JoinStep
 	}
