@@ -1,8 +1,9 @@
 // Attention of a prompt's tokens by wgmma: each of two groups of four warps multiplies 64 columns
 // by blocks of the cache that copying warps bring (prompt_ring.cuh), keys and values as they lie
-// there. Scores of a slot's blocks are computed at once. So are the sums of the values of those that
-// are of one share, unless a column does not see all of the rows or sums have to be scaled in
-// between. Shares are joined in the order of a step. Needs schedule.h with AMK_WGMMA.
+// there. Scores of a slot's blocks are computed at once. With small heads so are the sums of the
+// values of those that are of one share, unless a column does not see all of the rows or sums have
+// to be scaled in between. Shares are joined in the order of a step. Needs schedule.h with
+// AMK_WGMMA.
 #pragma once
 
 #include "prompt_shares.cuh"
