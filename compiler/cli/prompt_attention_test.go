@@ -25,12 +25,16 @@ func TestAttentionOfPrompts(t *testing.T) {
 		// Windows in every other layer alone: these have splits, the first of which may have nothing to see.
 		"windows": `"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 64, "model_type": "gemma2",
 		"sliding_window": 27, "num_hidden_layers": 2`}
+	// One warp has all blocks of a split: long shares, of which several blocks are taken at once, unless a score rises
+	// far above those before, as it often does with a large multiplier.
+	shapes["shares"] = `"num_attention_heads": 40, "num_key_value_heads": 1, "head_dim": 64, "model_type": "granite",
+		"attention_multiplier": 2.0, "num_hidden_layers": 1`
 	for name, shape := range attentionShapes {
 		shapes[name] = shape + `, "num_hidden_layers": 1`
 	}
 	for name, shape := range shapes {
 		for _, c := range []struct{ dtype, cache string }{{"bf16", ""}, {"bf16", "int8"}, {"fp16", "int8"}} {
-			plain := name == "window" || name == "windows" || name == "wide" || name == "big"
+			plain := name == "window" || name == "windows" || name == "wide" || name == "big" || name == "shares"
 			if os.Getenv("AMKC_LONG") == "" && (c.cache == "") != plain {
 				continue
 			}

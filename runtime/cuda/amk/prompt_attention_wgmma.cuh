@@ -28,6 +28,11 @@ struct WideHeads {
   static constexpr int kSlotBlocks = kDims > 64 ? 2 : 4;
   // Blocks whose values are added up at once: two of a large head were no faster on H200s.
   static constexpr int kAtOnce = kDims > 64 ? 1 : kSlotBlocks;
+
+  // Whether a share begins with a slot. Short shares would leave most of a slot empty.
+  __device__ static __forceinline__ bool begins_slots(const BlockWalk<S>& walk) {
+    return kAtOnce > 1 && walk.has_long_shares();
+  }
   static constexpr int kScores = kSlotBlocks * kCacheRows / 2;  // of a lane
   static constexpr int kKeptBytes = S::kSplits > 1 ? kBlockColumns * H::kPaddedHead * 4 : 0;
   static constexpr int kQueryBytes = kBlockColumns * H::kPaddedHead * 2;
@@ -331,6 +336,7 @@ __device__ __forceinline__ void attend_wide(Prompt& c, const WideUnits<S>& units
   share.forget();
   int split = 0;
   auto walk = units.walk(column);
+  const bool begins_slots = Wide::begins_slots(walk);
   const auto end_splits = [&] {
 #pragma unroll 1
     for (; split < walk.split; ++split)
@@ -371,6 +377,7 @@ __device__ __forceinline__ void attend_wide(Prompt& c, const WideUnits<S>& units
       const int of_split = walk.split, of_warp = walk.warp;
       walk.advance(blocks);
       if (walk.is_in(of_split, of_warp)) continue;
+      if (begins_slots) left = 0;
       float sum[2];
       share.join_lanes(sum);
       u.join_warp(share.base, share.max, sum, [&](int k, int n) { return share.of(k, n); });
@@ -384,7 +391,7 @@ __device__ __forceinline__ void attend_wide(Prompt& c, const WideUnits<S>& units
 }
 
 // The blocks of the cache of all units of a block of the GPU: the first warp copies keys, and the
-// second one values. A slot has blocks at its end that nobody reads if there are no more.
+// second one values. A slot has blocks at its end that nobody reads if there are no more for it.
 template <class S>
 struct CacheCopies {
   template <class Cache>
@@ -396,6 +403,7 @@ struct CacheCopies {
     units.each(block_index(), [&](int unit) {
       const u8* const head = of_layer + size_t(units.head(unit)) * H::kHeadCacheBytes;
       auto walk = units.walk(units.column(unit));
+      const bool begins_slots = Wide::begins_slots(walk);
 #pragma unroll 1
       while (!walk.ends()) {
         u64* const full = c.await_slot();
@@ -405,15 +413,18 @@ struct CacheCopies {
           barrier_arrive_expect(full, Wide::kSlotBlocks * H::kHalfBlockBytes);
         }
         u8* to = Wide::slot(c.next.slot) + c.warp * Wide::kSlotBlocks * H::kHalfBlockBytes;
+        const int of_split = walk.split, of_warp = walk.warp;
         int block = walk.block();
+        bool more = true;
 #pragma unroll 1
         for (int i = 0; i < Wide::kSlotBlocks; ++i) {
           if (c.warp < 2)
             copy_bulk(to, head + size_t(block) * H::kCacheBlockBytes, H::kHalfBlockBytes, full);
           to += H::kHalfBlockBytes;
-          if (walk.ends()) continue;
+          if (!more) continue;
           walk.advance();
-          if (!walk.ends()) block = walk.block();
+          more = !walk.ends() && (!begins_slots || walk.is_in(of_split, of_warp));
+          if (more) block = walk.block();
         }
         c.next.template advance<Wide::kSlots>();
       }

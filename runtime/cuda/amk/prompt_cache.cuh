@@ -50,6 +50,10 @@ struct BlockWalk {
   __device__ __forceinline__ int block(int i = 0) const {
     return SplitBlocks<S>{split}.block(number + i * kWarps);
   }
+  // Whether shares have some three blocks or more.
+  __device__ __forceinline__ bool has_long_shares() const {
+    return last - first >= 3 * S::kSplits * kWarps;
+  }
   // How many blocks of the share are left.
   __device__ __forceinline__ int left() const {
     return (SplitBlocks<S>{split}.number(last + 1) - 1 - number) / kWarps + 1;
