@@ -6,8 +6,8 @@ extern "C" {
 
 // What the one GPU is. JSON: {"arch":90,"sms":4,"shared_per_block":232448,"name":"..."}; what is not
 // there stays. With "gpus":n, 1 by default, its SMs stand for those of n GPUs: a cooperative launch
-// of a block for each SM has the blocks of one GPU after those of another. Call it before cuInit, or set the environment variable AMK_CPU_DEVICE to it. Returns
-// what is wrong with it, or null.
+// of a block for each SM has the blocks of one GPU after those of another. Call it before cuInit,
+// or set the environment variable AMK_CPU_DEVICE to it. Returns what is wrong with it, or null.
 const char* amk_explore_device(const char* json);
 
 // Begins a schedule: that of all launches from here to the next call. JSON, all of it optional:
