@@ -56,7 +56,7 @@ func lacksOf(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) []strin
 		return []string{" with jitter"}
 	case op.Code == ir.TOPK && op.IntAt("groups", 0, 1) > 32:
 		return []string{" of more than 32 groups"}
-	case op.Code == ir.ShortConv && op.IntAt("taps", 0, 0) > mostTaps:
+	case (op.Code == ir.ShortConv || op.Code == ir.StateConv) && op.IntAt("taps", 0, 0) > mostTaps:
 		return []string{fmt.Sprintf(" of more than %d positions", mostTaps)}
 	case op.Code == ir.ShortConv && !p.Model.StatesDiffer():
 		return []string{" in all layers"}
