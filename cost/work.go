@@ -282,6 +282,9 @@ func (r *reader) experts(s *stage, t *task, o *ir.Op, b *ir.Buffer, dims []int, 
 		summed = s.chosen
 	}
 	r.weights(s, t, b, []int{rows, dims[2]}, summed, 1)
+	if summed > 1 && r.program.Target.BulkCopy && tensor(r.program) {
+		t.chunks /= float64(s.cut.ChunkMatrices())
+	}
 	t.turns = r.program.Pass.NumTokens()
 	t.streamed, t.chunks = t.streamed*float64(t.turns), t.chunks*float64(t.turns)
 	t.tiles, t.rounds = t.tiles*t.turns, t.rounds*t.turns

@@ -49,6 +49,17 @@ func (c *Cut) wholeMatrices() bool {
 	return c.sums() > 1 && c.chunks() == 1 && batchQuads%c.Quads() == 0
 }
 
+// ChunkMatrices is how many matrices that a row is summed over have a tile in each chunk, with bulk copies and tensor
+// cores. kChunkMatrices of stage.cuh says the same.
+func (c *Cut) ChunkMatrices() int {
+	for n := batchQuads; n > 1; n /= 2 {
+		if c.sums()%n == 0 && batchQuads%(n*c.Quads()) == 0 && n*c.Matrix.Geometry().TileBytes(c.Columns) <= c.Chunk {
+			return n
+		}
+	}
+	return 1
+}
+
 func (c *Cut) sums() int { return max(1, c.Sums) }
 
 // quadsOfChunk is how many quads of a chunk a warp has at most.

@@ -39,3 +39,25 @@ func TestSlabs(t *testing.T) {
 		})
 	}
 }
+
+// Matrices share a chunk where a slot has room for several tiles, and these are of one batch of a warp's quads.
+func TestChunkMatrices(t *testing.T) {
+	bf16, int4 := format.Find("tile8x32", "BF16"), format.Find("tile8x128.g128.BF16", "I4")
+	for _, c := range []struct {
+		cut  Cut
+		want int
+	}{
+		{Cut{int4, 768, 8960, 8, 1, 8}, 2},   // Qwen3-30B-A3B: tiles of 3 KB
+		{Cut{int4, 768, 16384, 8, 1, 8}, 4},  // with room for five
+		{Cut{int4, 768, 16384, 8, 1, 6}, 2},  // six in groups of equal size
+		{Cut{int4, 768, 16384, 8, 1, 5}, 1},  // five
+		{Cut{int4, 1408, 16384, 8, 1, 8}, 2}, // two quads of a warp
+		{Cut{int4, 2880, 16384, 8, 1, 4}, 1}, // three
+		{Cut{bf16, 768, 16384, 8, 1, 8}, 1},  // 12 KB
+		{Cut{bf16, 768, 24576, 8, 1, 8}, 2},
+		{Cut{int4, 768, 8960, 8, 1, 1}, 1},
+	} {
+		require.Equal(t, c.want, c.cut.ChunkMatrices(), "%d columns, chunks of %d, %d matrices", c.cut.Columns,
+			c.cut.Chunk, c.cut.Sums)
+	}
+}

@@ -122,6 +122,10 @@ inline void opaque(int&) {}
 inline void opaque(float&) {}
 inline void opaque(float&, int&) {}
 inline void opaque(int&, int&, int&, int&) {}
+template <class T>
+inline T* opaque(T* p) {
+  return p;
+}
 inline void opaque_in_order(float& a, AMK_SITE) { machine::wide_register(&a, AMK_HERE); }
 inline void opaque_in_order(uint4& a, AMK_SITE) { machine::wide_register(&a, AMK_HERE); }
 [[noreturn]] inline void unreachable() { __builtin_unreachable(); }

@@ -245,7 +245,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
         release(c, c.slot, 1);
         advance_slot(c.slot, c.phase);
       }
-      keep_partial(c, c.warp, i, sum);
+      keep_partial<S>(c, c.warp, i, sum);
     }
     flush_tiles<AllWarps<S>>(c, in, mine, first, in_flush, finish, token);
   }

@@ -32,7 +32,7 @@ struct GemvShape {
   static constexpr int kLastQuadBlocks = kBlocks - (kQuads - 1) * kQuadBlocks;
   static constexpr int kChunkQuads = kChunkBytes<S> / W::kQuadBytes;
   static constexpr int kMatrixChunks = kTileChunks<S>;
-  static constexpr int kChunks = kSums<S> * kMatrixChunks;
+  static constexpr int kChunks = kSums<S> / kChunkMatrices<S> * kMatrixChunks;
   static constexpr int kGroups = kConsumerWarps / S::kWarps;  // tiles worked on at once
   static constexpr int kChunkSubs = ceil_div(kChunkQuads, S::kWarps);
   static constexpr int kLastChunkQuads = kQuads - (kMatrixChunks - 1) * kChunkQuads;
@@ -68,9 +68,12 @@ struct GemvShape {
   // that the last group takes does not fit, that group waits for slots which a group at the barrier
   // holds, and neither moves. Then weights are taken after the barrier.
   static constexpr int kLastFirst = (kSubs < kDepth ? kSubs : kDepth) - 1;  // sub
-  static constexpr int kFirstChunks = kLastFirst / kMatrixSubs * kMatrixChunks +
-                                      kLastFirst % kMatrixSubs / kChunkSubs + 1;
+  static constexpr int kFirstChunks =
+      kLastFirst / kMatrixSubs / kChunkMatrices<S> * kMatrixChunks +
+      kLastFirst % kMatrixSubs / kChunkSubs + 1;
   static constexpr bool kAhead = (kGroups - 1) * kChunks + kFirstChunks <= int(kRingSlots);
+  static_assert(kChunkMatrices<S> == 1 || (kMatrixChunks == 1 && (kWholeMatrices || kBatch == 1)),
+                "what shares a chunk is of one batch");
   static_assert(kChunkQuads > 0, "a slot holds a quad");
   static_assert(kConsumerWarps % S::kWarps == 0, "warps per tile divide the consumer warps");
   static_assert(kSubs <= 32, "a warp keeps one bit for each of its quads");
@@ -132,9 +135,11 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
 
   auto load = [&](typename F::Weights& w, int sub) {
     const int in_chunk = sub % Shape::kMatrixSubs % Shape::kChunkSubs * S::kWarps + member;
+    const int before = sub / Shape::kMatrixSubs % kChunkMatrices<S> *
+                       tile_bytes<typename Shape::W>(S::kColumns);
     const bool cut =
         Shape::kLastQuadBlocks < Shape::kQuadBlocks && quad_of(sub) == Shape::kQuads - 1;
-    F::load(w, c.ring + slot * kSlotBytes + in_chunk * Shape::W::kQuadBytes, c.lane,
+    F::load(w, c.ring + slot * kSlotBytes + before + in_chunk * Shape::W::kQuadBytes, c.lane,
             cut ? Shape::kLastQuadBlocks : Shape::kQuadBlocks);
   };
   auto leave = [&] {
@@ -144,11 +149,12 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     advance_slot(slot, phase);
   };
   auto take = [&](typename F::Weights& w, int sub) {
-    const int in_chunk = sub % Shape::kMatrixSubs % Shape::kChunkSubs;
-    if (in_chunk == 0) wait_full(c, slot, phase);
+    const int in_matrix = sub % Shape::kMatrixSubs, in_chunk = in_matrix % Shape::kChunkSubs;
+    const int shares = sub / Shape::kMatrixSubs % kChunkMatrices<S>;  // its chunk with those before
+    const bool ends = in_chunk == Shape::kChunkSubs - 1 || in_matrix == Shape::kMatrixSubs - 1;
+    if (in_chunk == 0 && shares == 0) wait_full(c, slot, phase);
     if (has(sub)) load(w, sub);
-    if (in_chunk == Shape::kChunkSubs - 1 || sub % Shape::kMatrixSubs == Shape::kMatrixSubs - 1)
-      leave();
+    if (ends && shares == kChunkMatrices<S> - 1) leave();
   };
 
   // Over the tiles of the other groups.
@@ -321,9 +327,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       float slabs = 0;  // sums of all rows before this slab, in whole rows
       auto keep = [&](int tile) {
         if constexpr (Shape::kSlabs > 1) {
-          keep_row(c, member, tile, row_of_warp(slabs, F::total(sum, c.lane)));
+          keep_row<S>(c, member, tile, row_of_warp(slabs, F::total(sum, c.lane)));
         } else {
-          keep_partial(c, member, tile, F::total(sum, c.lane));
+          keep_partial<S>(c, member, tile, F::total(sum, c.lane));
         }
         sum = {};
         slabs = 0;

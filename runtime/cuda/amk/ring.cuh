@@ -166,6 +166,9 @@ template <class C>
 struct Producer {
   static constexpr bool kWaits = C::kWaits, kSelects = true;
   C& c;
+  // With experts these addresses are in registers: else they are computed for each chunk.
+  decltype(C::shared) shared;
+  decltype(C::ring) const ring;
   u32 slot = 0;
   u32 phase = 1;       // of the empty barrier: the first pass over the ring finds every slot free
   u32 issued = 0;      // chunks issued
@@ -178,7 +181,8 @@ struct Producer {
   u64 policy;
 #endif
 
-  __device__ explicit Producer(C& context) : c(context) {
+  __device__ explicit Producer(C& context)
+      : c(context), shared(*kept(&context.shared)), ring(kept(context.ring)) {
 #if AMK_BULK_COPY
     policy = evict_first_policy();
 #endif
@@ -186,13 +190,19 @@ struct Producer {
 
   // Copies one chunk of at most kSlotBytes, a multiple of 16 bytes, into the next slot.
   __device__ __forceinline__ void copy(const u8* source, u32 bytes) {
+    const u8* const one[] = {source};
+    copy(one, bytes, 1);
+  }
+  // The same of a chunk of several parts, each of as many bytes.
+  template <int kMost>
+  __device__ __forceinline__ void copy(const u8* const (&sources)[kMost], u32 bytes, int parts) {
     if (stopped) return;
     wait_empty();
     if (stopped) return;
     if constexpr (C::kCopies) {
-      fill(source, bytes);
+      fill(sources, bytes, parts);
     } else if (c.lane == 0) {
-      barrier_arrive(&c.shared.full[slot], 1);
+      barrier_arrive(&shared.full[slot], 1);
     }
     advance_slot(slot, phase);
 #if !AMK_BULK_COPY && !AMK_ASYNC_COPY
@@ -200,8 +210,10 @@ struct Producer {
 #endif
   }
 
-  // What copy does, unless the stream is disabled.
-  __device__ __forceinline__ void fill(const u8* source, u32 bytes) {
+  // What copy does, unless the stream is disabled. Only bulk copies have parts.
+  template <int kMost>
+  __device__ __forceinline__ void fill(const u8* const (&sources)[kMost], u32 bytes, int parts) {
+    const u8* const source = sources[0];
 #if AMK_BULK_COPY
     // Checked once per chunk and not again after each landing: with one chunk in flight, the time
     // between a landing and the next request is lost to the stream.
@@ -209,17 +221,21 @@ struct Producer {
     if constexpr (kStocks) let_prefetch(enough);
     const u32 window = enough ? kStockedWindow : kWindow;
     while (issued - landed >= window) wait_landed();
-    u64* full = &c.shared.full[slot];
-    barrier_arrive_expect(full, bytes);
-    copy_bulk(c.ring + slot * kSlotBytes, source, bytes, full, policy);
+    u64* full = &shared.full[slot];
+    barrier_arrive_expect(full, bytes * parts);
+    u8* const to = ring + slot * kSlotBytes;
+#pragma unroll
+    for (int i = 0; i < kMost; ++i) {
+      if (i < parts) copy_bulk(to + i * bytes, sources[i], bytes, full, policy);
+    }
 #elif AMK_ASYNC_COPY
     if (issued - landed >= kWindow) publish_all_but(kWindow - 1);
     for (u32 at = c.lane * 16; at < bytes; at += 32 * 16)
-      copy_async_16(c.ring + slot * kSlotBytes + at, source + at);
+      copy_async_16(ring + slot * kSlotBytes + at, source + at);
     commit_copies();
 #else
     u32 at = c.lane * 16;
-    u8* to = c.ring + slot * kSlotBytes;
+    u8* to = ring + slot * kSlotBytes;
     load_and_store<16>(to, source, bytes, at);
     load_and_store<8>(to, source, bytes, at);
     load_and_store<4>(to, source, bytes, at);
@@ -227,7 +243,7 @@ struct Producer {
     load_and_store<1>(to, source, bytes, at);
 #endif
     ++issued;
-    if constexpr (kPrefetches) store_shared_relaxed(&c.shared.issued, issued);
+    if constexpr (kPrefetches) store_shared_relaxed(&shared.issued, issued);
   }
 
   // Every chunk issued so far becomes visible to the consumers without further calls.
@@ -276,6 +292,11 @@ struct Producer {
 #endif
 
  private:
+  template <class T>
+  __device__ __forceinline__ static T* kept(T* p) {
+    return AMK_EXPERTS ? opaque(p) : p;
+  }
+
   __device__ __forceinline__ void wait_empty() {
     const u32 begin = wait_begins(c);
     if (slot_looks_empty()) {
@@ -290,15 +311,15 @@ struct Producer {
   }
 
   __device__ __forceinline__ void let_prefetch(bool on) {
-    if constexpr (kPrefetches) store_shared_relaxed(&c.shared.prefetches, u32(on));
+    if constexpr (kPrefetches) store_shared_relaxed(&shared.prefetches, u32(on));
   }
 
   // try_wait may suspend the thread for a microsecond, during which the prefetcher would not know
   // that the ring is full.
   __device__ __forceinline__ bool slot_looks_empty() const {
     if constexpr (kPrefetches)
-      return all_lanes(barrier_test_wait(&c.shared.empty[slot], phase, kSlotArrivals));
-    else return slot_is_empty(c.shared, slot, phase);
+      return all_lanes(barrier_test_wait(&shared.empty[slot], phase, kSlotArrivals));
+    else return slot_is_empty(shared, slot, phase);
   }
 
   // Whether the ring holds kStock chunks or more, ready or in flight: the chunk issued kStock ago
@@ -314,14 +335,14 @@ struct Producer {
 #endif
       u32 at = slot + kRingSlots - stock;
       if (at >= kRingSlots) at -= kRingSlots;
-      return !barrier_test_wait(&c.shared.empty[at], at < slot ? phase ^ 1 : phase, kSlotArrivals);
+      return !barrier_test_wait(&shared.empty[at], at < slot ? phase ^ 1 : phase, kSlotArrivals);
     }
     return false;
   }
 
 #if AMK_BULK_COPY
   __device__ __forceinline__ void wait_landed() {
-    while (!barrier_try_wait(&c.shared.full[landed_slot], landed_phase, 1)) {
+    while (!barrier_try_wait(&shared.full[landed_slot], landed_phase, 1)) {
     }
     ++landed;
     advance_slot(landed_slot, landed_phase);
@@ -336,7 +357,7 @@ struct Producer {
 #endif
     warp_sync();
     while (issued - landed > n) {
-      if (c.lane == 0) barrier_arrive(&c.shared.full[landed_slot], 1);
+      if (c.lane == 0) barrier_arrive(&shared.full[landed_slot], 1);
       ++landed;
       advance_slot(landed_slot, landed_phase);
     }

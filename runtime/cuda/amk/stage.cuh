@@ -75,6 +75,22 @@ constexpr int kParts<S, decltype(void(S::kParts))> = S::kParts;
 template <class S>
 constexpr int kSums = kParts<S> * kSummed<S>;
 
+// Matrices that share a chunk of the ring, each with its tile: of those that rows are summed over,
+// as many as a slot has room for. A chunk of a few kilobytes takes the producer as long as a full
+// one. Those of a chunk are of one batch (gemv_mma.cuh), which has four quads of a warp.
+constexpr int kMostChunkMatrices = 4;
+template <class S>
+constexpr bool share_a_chunk(int n) {
+  constexpr int kQuads = ceil_div(ceil_div(int(S::kColumns), kQuadColumns), int(S::kWarps));
+  return kSummed<S> % n == 0 && 4 % (n * kQuads) == 0 &&
+         n * tile_bytes<Matrix<S>>(S::kColumns) <= kSlotBytes;
+}
+template <class S>
+constexpr int kChunkMatrices = !AMK_BULK_COPY || !kOnTensorCores<S> ? 1
+                               : share_a_chunk<S>(4)               ? 4
+                               : share_a_chunk<S>(2)               ? 2
+                                                                   : 1;
+
 // Whether the tokens of a pass go by one after another, each multiplied by matrices of its own as
 // in a pass of one token: weights of experts, which the router has chosen for each.
 template <class S>
@@ -86,9 +102,16 @@ __device__ __forceinline__ bool has_experts(const Launch& launch, int token) {
   return kSequences == 1 || is_present(launch, sequence_of(token));
 }
 
+// What warps keep of a row for a flush. Sums over several matrices are kept whole: then there is
+// room for those of more tiles, and a thread has fewer to add up.
+template <class S>
+constexpr int kRowParts = kSummed<S> > 1 ? 1 : kRowSums;
+
 // Tiles of rows that a flush takes: it has the sums of a tile for each part or matrix.
 template <class S>
-constexpr int kTilesAtOnce = kTilesPerFlush / kSums<S>;
+constexpr int kTilesAtOnce =
+    kSums<S> > kRowSums / kRowParts<S> ? kTilesPerFlush * kRowSums / (kRowParts<S> * kSums<S>)
+                                       : kTilesPerFlush;
 
 // The part that tiles from `first` on belong to, and the number of the first of them in that part.
 template <class S>
@@ -177,10 +200,10 @@ __device__ __forceinline__ float row_of_warp(float before, float2 chains) {
 }
 
 // Keeps the sum of a whole row of a tile for the flush. The first of the row's four lanes has it.
-template <class C>
+template <class S, class C>
 __device__ __forceinline__ void keep_row(C& c, int warp, int tile, float sum) {
   float* kept = c.shared.partial[c.flush & 1][warp];
-  if constexpr (kRowSums == 4) {
+  if constexpr (kRowParts<S> == 4) {
     kept[tile * 32 + c.lane] = c.lane % 4 == 0 ? sum : 0.0f;
   } else {
     if (c.lane % 4 == 0) kept[tile * kTileRows + c.lane / 4] = sum;
@@ -189,21 +212,21 @@ __device__ __forceinline__ void keep_row(C& c, int warp, int tile, float sum) {
 
 // Keeps what a lane has of a tile's row lane / 4 for the flush: the sum of a quarter of the
 // columns, or two chains. With one sum per row they are added up here.
-template <class C>
+template <class S, class C>
 __device__ __forceinline__ void keep_partial(C& c, int warp, int tile, float sum) {
-  if constexpr (kRowSums == 4) {
+  if constexpr (kRowParts<S> == 4) {
     c.shared.partial[c.flush & 1][warp][tile * 32 + c.lane] = sum;
   } else {
-    keep_row(c, warp, tile, row_of_warp(0, sum));
+    keep_row<S>(c, warp, tile, row_of_warp(0, sum));
   }
 }
-template <class C>
+template <class S, class C>
 __device__ __forceinline__ void keep_partial(C& c, int warp, int tile, float2 chains) {
-  if constexpr (kRowSums == 4) {
+  if constexpr (kRowParts<S> == 4) {
     float* kept = &c.shared.partial[c.flush & 1][warp][tile * 32 + c.lane];
     if (c.lane % 2 == 0) *reinterpret_cast<float2*>(kept) = chains;
   } else {
-    keep_row(c, warp, tile, row_of_warp(0, chains));
+    keep_row<S>(c, warp, tile, row_of_warp(0, chains));
   }
 }
 
@@ -240,8 +263,8 @@ __device__ __forceinline__ float sum_of_warps(C& c, int row, int token) {
     const float* warp = c.shared.partial[c.flush & 1][w];
     if constexpr (kTokens > 1 && !kTokenByToken<S>) {
       sum += warp[token * kTokenSums + row];
-    } else if constexpr (kRowSums == 4) {
-      const float4 q = *reinterpret_cast<const float4*>(warp + row * kRowSums);
+    } else if constexpr (kRowParts<S> == 4) {
+      const float4 q = *reinterpret_cast<const float4*>(warp + row * kRowParts<S>);
       sum += kChainQuarters<S> == 2 ? q.x + q.y + q.z + q.w : (q.x + q.y) + (q.z + q.w);
     } else {
       sum += warp[row];

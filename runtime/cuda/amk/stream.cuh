@@ -27,6 +27,7 @@ struct Segment {
   u32 layers = 0;  // that the launch has begun; 0: the weights are of no experts
   int rank, tile;
   int ranks, tiles;  // how many follow one another; the other is 0
+  int together;      // pieces of a chunk, of as many ranks
   size_t expert;     // bytes of one
 #endif
 };
@@ -95,6 +96,7 @@ struct Turns {
     next.tile = kSummed<S> > 1 ? mine.begin : mine.begin % kTiles;
     next.ranks = kSummed<S> > 1 ? kSummed<S> : 0;
     next.tiles = kSummed<S> > 1 ? 0 : kTiles;
+    next.together = kChunkMatrices<S>;
     next.expert = size_t(kTiles) * kTileBytes;
   }
 #endif
@@ -168,7 +170,7 @@ struct Turns {
     if constexpr (!Sink::kSelects) {
       for (int token = 0; token < kTokens; ++token) {
         if (has_experts(p.c.launch, token))
-          p.skip(u32(next.pieces * ceil_div(next.bytes, next.chunk)));
+          p.skip(u32(next.pieces / next.together * ceil_div(next.bytes, next.chunk)));
       }
     } else {
       p.wait_choice(next.layers);
@@ -176,16 +178,33 @@ struct Turns {
       for (int token = 0; token < kTokens; ++token) {
         if (!has_experts(p.c.launch, token)) continue;
         int rank = next.rank, tile = next.tile;
+        auto place = [&](int further) {
+          return next.source + p.expert(next.layers, token, rank + further) * next.expert +
+                 tile * size_t(next.stride);
+        };
+        const u8* source = place(0);
 #pragma unroll 1
-        for (int i = 0; i < next.pieces; ++i) {
-          const u8* source = next.source + p.expert(next.layers, token, rank) * next.expert +
-                             tile * size_t(next.stride);
+        for (int left = next.pieces; left > 0; left -= next.together) {
+          const u8* parts[kMostChunkMatrices] = {};  // looked up before they are announced
+#pragma unroll
+          for (int i = 1; i < kMostChunkMatrices; ++i) {
+            if (i < next.together) parts[i] = place(i);
+          }
 #pragma unroll 1
-          for (int at = 0; at < next.bytes; at += next.chunk)
-            p.copy(source + at, min(next.chunk, next.bytes - at));
-          if (++(next.ranks > 0 ? rank : tile) != max(next.ranks, next.tiles)) continue;
-          if (next.ranks > 0) rank = 0, ++tile;
-          else tile = 0, ++rank;
+          for (int at = 0; at < next.bytes; at += next.chunk) {
+            parts[0] = source + at;
+            p.copy(parts, min(next.chunk, next.bytes - at), next.together);
+          }
+          bool ends;  // the tiles of an expert, or the ranks of a tile
+          if (next.ranks > 0) {
+            ends = (rank += next.together) == next.ranks;
+            if (ends) rank = 0, ++tile;
+          } else {
+            ends = ++tile == next.tiles;
+            if (ends) tile = 0, ++rank;
+          }
+          if (left > next.together)
+            source = ends || next.ranks > 0 ? place(0) : source + next.stride;
         }
       }
     }

@@ -113,6 +113,12 @@ __device__ __forceinline__ void opaque(float& a, int& b) {
 __device__ __forceinline__ void opaque(int& a, int& b, int& c, int& d) {
   asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
 }
+// The same of a pointer.
+template <class T>
+__device__ __forceinline__ T* opaque(T* p) {
+  asm volatile("" : "+l"(p));
+  return p;
+}
 // A 0 of which the compiler does not know that it is one: blocks have no second dimension.
 __device__ __forceinline__ u32 opaque_zero() { return threadIdx.y; }
 // As opaque, and keeps accesses to memory on their side of it.
