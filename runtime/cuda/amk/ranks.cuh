@@ -49,6 +49,7 @@ __device__ __forceinline__ PushedPoll<kCount, IndexOf> pushed_poll(const u8* cop
 // In pairs: those of the first half and of the second, as sum_of_parts adds up parts of columns.
 template <int kCount, class Of>
 __device__ __forceinline__ float sum_of_ranks(Of&& of, int first = 0) {
+  static_assert((kCount & (kCount - 1)) == 0, "halves are as large as each other");
   if constexpr (kCount == 1) return of(first);
   else
     return sum_of_ranks<kCount / 2>(of, first) + sum_of_ranks<kCount / 2>(of, first + kCount / 2);
