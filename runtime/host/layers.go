@@ -143,12 +143,13 @@ func (s *Session) recall(ctx context.Context) error {
 		return fmt.Errorf("position %d cannot be gone on from: the model keeps states of the last position alone, and "+
 			"not all that is before is known to be tokens; decode it again from position 0", position)
 	}
+	all := r.ids
 	s.position = 0
-	err := s.read(ctx, ids)
-	if s.position < position {
-		s.position = position
+	if err := s.read(ctx, ids); err != nil {
+		s.position, s.states = position, recalled{all, -1} // some of them have been decoded
+		return err
 	}
-	return err
+	return nil
 }
 
 // decoded notes the tokens of a launch from a position on.

@@ -45,7 +45,7 @@ type prefixTensor struct {
 }
 
 // SavePrefix writes the ids, which have been decoded at the positions from 0 on, with their rows of the cache. The
-// session may have gone on from there.
+// session may have gone on from there, unless the model has recurrent states.
 func (s *Session) SavePrefix(w io.Writer, ids []int) error {
 	if s.closed {
 		return ErrClosed
@@ -57,8 +57,8 @@ func (s *Session) SavePrefix(w io.Writer, ids []int) error {
 		return err
 	}
 	if s.facts.Recurrent() && (len(ids) < s.position || s.states.after != s.position) {
-		return fmt.Errorf("%d ids were to be saved, and the states of the model are those of position %d; decode them "+
-			"again, and no others after them", len(ids), s.states.after)
+		return fmt.Errorf("%d ids were to be saved, and the states of the model are not those after them; decode them "+
+			"again, and no others after them", len(ids))
 	}
 	pieces, size, err := s.cachePieces(len(ids))
 	if err != nil {
