@@ -16,8 +16,8 @@ func Lacking(model string, of ...*ir.Program) error {
 	for _, p := range of {
 		if n := p.NumRanks(); n > 1 {
 			return diag.Errorf(codeRanks, model, "the launcher starts one kernel, and not yet one on each of %d GPUs, "+
-				"so nothing is emitted; dump takes --gpus, and logits, run and chat "+
-				"take it with --device ref", n)
+				"so nothing is emitted; dump and cost take --gpus, and logits, run "+
+				"and chat take it with --device ref", n)
 		}
 	}
 	var stages, lacks []string

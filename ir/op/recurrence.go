@@ -43,8 +43,8 @@ var RECURRENCE = declare(Spec{
 			{Name: "decay", Shape: "[B]"}, {Name: "beta", Shape: "[B]"},
 			{Name: "state", Shape: "[m,n]", Role: Kept}, {Name: "pending", Shape: "[R,2+m+n]", Role: Kept},
 		},
-		Out: []Operand{{Name: "out", Shape: "[B,n]"}, {Name: "state", Shape: "as it is read", Role: Kept},
-			{Name: "pending", Shape: "as it is read", Role: Kept}},
+		Out: []Operand{{Name: "out", Shape: "[B,n]"}, {Name: "state", Shape: " as it is read", Role: Kept},
+			{Name: "pending", Shape: " as it is read", Role: Kept}},
 		Shape: recurrenceShape,
 	}},
 })

@@ -13,7 +13,7 @@ var StateConv = declare(Spec{
 	Forms: []Form{{
 		In: []Operand{{Name: "x", Shape: "[B,n]"}, {Name: "past", Shape: "[R,n]", Role: Kept},
 			{Name: "w", Shape: "[n·taps]", Role: Gain}},
-		Out:   []Operand{{Name: "out", Shape: "[B,n]"}, {Name: "past", Shape: "as it is read", Role: Kept}},
+		Out:   []Operand{{Name: "out", Shape: "[B,n]"}, {Name: "past", Shape: " as it is read", Role: Kept}},
 		Shape: stateConvShape,
 	}},
 })
