@@ -268,11 +268,10 @@ func (b *builder) traffic() host.Traffic {
 				continue
 			}
 			for _, i := range (site{loop: section.loop}).indicesOf(s) {
+				counted := map[int]bool{}
 				for k := range s.Ops {
 					o := &s.Ops[k]
-					if m, err := b.names.At(operand(o.In, 5).Buf, i); err == nil && o.Code == ir.RECURRENCE {
-						t.States += int64(b.p.Buffers[m.Declared].Bytes())
-					}
+					b.addKept(&t, o, i, counted)
 					m, err := b.names.At(operand(o.In, 1).Buf, i)
 					if err != nil {
 						continue
@@ -298,6 +297,27 @@ func (b *builder) traffic() host.Traffic {
 		}
 	}
 	return t
+}
+
+// addKept adds what an op keeps from step to step, and the weights of what it keeps, each once for a stage: its
+// ops have parts of them.
+func (b *builder) addKept(t *host.Traffic, o *ir.Op, index int, counted map[int]bool) {
+	for _, in := range o.In {
+		m, err := b.names.At(in.Buf, index)
+		if err != nil || counted[m.Declared] {
+			continue
+		}
+		read := &b.p.Buffers[m.Declared]
+		switch {
+		case read.Kind == ir.Recurrent:
+			t.States += int64(read.Bytes())
+		case read.Kind == ir.Weight && (o.Code == ir.StateConv || o.Code == ir.DECAY):
+			t.Weights += int64(read.Bytes())
+		default:
+			continue
+		}
+		counted[m.Declared] = true
+	}
 }
 
 // addRows adds rows of the given number of bytes, of a cache with the given window.

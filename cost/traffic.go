@@ -6,18 +6,22 @@ import (
 	"amkc/kernel"
 )
 
-// traffic counts the bytes that a step reads, as the emitted project's own facts do: every weight that a matrix stage
-// streams, as often as one does, the norms, K and V of each earlier position that attention sees, and states. An
-// embedding table is only looked up, and of experts only those are read that a router has chosen, for each token of a
-// pass.
+// traffic counts the bytes that a step reads, as the emitted project's own facts do: every weight that a matrix
+// stage streams, as often as one does, the norms, K and V of each earlier position that attention sees, and what a
+// layer keeps besides, and convolves it with, once. An embedding table is only looked up, and of experts only those
+// are read that a router has chosen, for each token of a pass.
 func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 	count := func(s *ir.Stage, i int) {
+		counted := map[*ir.Buffer]bool{}
 		for k := range s.Ops {
 			spec := ir.Ops[s.Ops[k].Code]
 			for n, o := range s.Ops[k].In {
 				b := r.buffer(o, i)
-				if b == nil || b.Space != ir.HBM {
+				if b == nil || b.Space != ir.HBM || counted[b] {
 					continue
+				}
+				if s.Ops[k].Code == ir.StateConv { // of parts of a vector each
+					counted[b] = true
 				}
 				switch role := spec.Role(n); {
 				case role == op.Matrix && len(o.Dims) > 0 && o.Dims[0].Lo.Uses(ir.OnRank): // rows of a rank

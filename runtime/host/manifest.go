@@ -146,7 +146,7 @@ type Exchange struct {
 type Traffic struct {
 	Weights int64       `json:"weights"`          // every step
 	Cache   []CacheRows `json:"cache"`            // rows of the KV cache, of layers that see as many
-	States  int64       `json:"states,omitempty"` // recurrent states, which it writes too
+	States  int64       `json:"states,omitempty"` // all that recurrent layers keep, which it writes too
 }
 
 // CacheRows are the rows of the KV cache that a step reads: one for each visible earlier position.
