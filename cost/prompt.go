@@ -34,7 +34,6 @@ type Prompt struct {
 type PromptModel struct {
 	step   *Model
 	tokens int // of a pass at most
-	former bool
 	m      machine
 	steps  map[int]float64 // latencies, by position
 }
@@ -48,14 +47,6 @@ func NewPrompt(p *ir.Program, tokens int) (*PromptModel, error) {
 	}
 	machine := newMachine(m, 0, float64(m.reader.chunk), kernel.Kept{})
 	return &PromptModel{step: m, tokens: tokens, m: machine, steps: map[int]float64{}}, nil
-}
-
-// Former is the model of the kernel that the measured prompts were read with: attention by mma, an operand prepared for
-// every product, and a step for the last token of a prompt.
-func (m *PromptModel) Former() *PromptModel {
-	f := *m
-	f.former = true
-	return &f
 }
 
 // At predicts the first token after a prompt of n tokens. The error is a diagnostic.
@@ -76,11 +67,7 @@ func (m *PromptModel) After(cached, tokens int) (*Prompt, error) {
 	if tokens >= shortestMeasured && m.held() && cached == 0 {
 		out.Label = Predicted
 	}
-	end := tokens
-	if m.former {
-		end--
-	}
-	products, attention, passes, at, err := m.passes(cached, end)
+	products, attention, passes, at, err := m.passes(cached, tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +123,7 @@ func (m *PromptModel) head(at int) (float64, error) {
 	sum := 0.0
 	for _, s := range stages {
 		if s.body.Streams == kernel.Tiles && chooses(s) {
-			sum += m.product(s, nil, promptTokens)
+			sum += m.product(nil, s, nil, promptTokens)
 		}
 	}
 	return sum, nil
@@ -182,7 +169,11 @@ func (m *PromptModel) pass(v *ir.Variant, at, tokens int) (products, attention f
 		times := float64(len(s.indices()))
 		switch {
 		case s.body.Streams == kernel.Tiles && !chooses(s):
-			products += times * m.product(s, before, tokens)
+			var after *stage
+			if n+1 < len(stages) {
+				after = stages[n+1]
+			}
+			products += times * m.product(before, s, after, tokens)
 		case s.body.Begins:
 			products += memoryLatency*float64(ceil(tokens, m.m.sms)) + join
 		case s.body.Streams == kernel.CacheRows:
@@ -255,27 +246,27 @@ func (m *PromptModel) matrix(s *stage) promptMatrix {
 	return out
 }
 
-// wideProduct is the time that wgmma takes for the tiles of a matrix: chain after chain, of which two groups of warps
-// take turns, and a tile's rows are finished while the next one is copied.
-func (m *PromptModel) wideProduct(s *stage, tokens int) float64 {
+// wideProduct is the time that wgmma takes for the tiles of a matrix: product after product, of which two groups of
+// warps take turns, and then the tile's rows are finished.
+func (m *PromptModel) wideProduct(s, after *stage, tokens int) float64 {
 	rows, columns := s.sizes()
 	p := m.step.reader.multiplies(s, s.format, columns, 1)
-	members, tileRows := min(s.warps, ceil(columns, format.QuadColumns)), widePromptRows
+	members, tileRows, end := min(s.warps, ceil(columns, format.QuadColumns)), widePromptRows, wideFinish
 	if p.Chains == 1 { // more sums are kept, of fewer rows
 		tileRows /= 2
 	}
-	chains := members * p.Slabs() * 2 * promptParts / p.Chains
-	products := members * p.Quads() * 2 * promptParts
-	cycles := promptChain*float64(chains) + promptProduct*float64(products*tileRows)/widePromptRows
-	tile := cycles/m.m.clock + widePromptTile
+	if m.writes(s, after) {
+		end = wideWrite
+	}
+	tile := float64(members*p.Quads()*2*promptParts)*promptProduct/m.m.clock + end
 	ofTokens, matrices := s.tokenTiles(tokens, widePromptTokens)
 	tiles := ceil(rows, tileRows) * ofTokens
 	bytes := float64(s.format.Geometry().TileBytes(columns)) * float64(rows/s.format.Geometry().Rows*matrices)
-	return max(float64(ceil(tiles, m.m.sms))*tile, bytes/m.m.read)
+	return max(float64(ceil(tiles, m.m.sms))*tile, bytes/m.m.read) + wideStart
 }
 
 // quadProduct is the same of a quantised matrix: quad after quad, scaled every 32 columns.
-func (m *PromptModel) quadProduct(s *stage, tokens int) float64 {
+func (m *PromptModel) quadProduct(s, _ *stage, tokens int) float64 {
 	rows, columns := s.sizes()
 	quad := wideQuad
 	switch s.format.DType() {
@@ -294,7 +285,7 @@ func (m *PromptModel) quadProduct(s *stage, tokens int) float64 {
 // writes reports whether a stage writes the operand of the one after it as it finishes its rows (promptOperands of
 // codegen).
 func (m *PromptModel) writes(before, s *stage) bool {
-	if m.former || before == nil || before.body.Streams != kernel.Tiles || s.ir.Ops[0].Code != ir.GEMV {
+	if before == nil || s == nil || before.body.Streams != kernel.Tiles || s.ir.Ops[0].Code != ir.GEMV {
 		return false
 	}
 	for _, of := range []*stage{before, s} {
@@ -307,21 +298,21 @@ func (m *PromptModel) writes(before, s *stage) bool {
 
 // product is the time of a matrix stage: its operand is written, unless the stage before has written it, all join, its
 // tiles are multiplied, and all join.
-func (m *PromptModel) product(s, before *stage, tokens int) float64 {
+func (m *PromptModel) product(before, s, after *stage, tokens int) float64 {
 	if s.format == nil {
 		return 0
 	}
 	if m.step.program.Target.Arch == "sm_90a" {
 		if m.writes(before, s) {
-			return m.wideProduct(s, tokens) + join
+			return m.wideProduct(s, after, tokens) + join
 		}
-		// 16 bits, read and written, and the sums over experts, 32 bits.
+		// 16 bits, read and written, and the sums over experts, 32 bits, read: tiles have written them.
 		bytes := 2 * 2 * tokens * s.columns
 		if s.experts > 0 {
 			rows, columns := s.sizes()
 			bytes = 2 * 2 * tokens * s.chosen * columns
 			if s.cut.Sums > 1 {
-				bytes += 2 * 4 * tokens * s.chosen * rows
+				bytes += 4 * tokens * s.chosen * rows
 			}
 		}
 		operand := float64(bytes) / promptVector
@@ -329,7 +320,7 @@ func (m *PromptModel) product(s, before *stage, tokens int) float64 {
 		if _, quantised := s.format.(format.Quantised); quantised {
 			wide = m.quadProduct
 		}
-		return wide(s, tokens) + memoryLatency + operand + 2*join
+		return wide(s, after, tokens) + memoryLatency + operand + 2*join
 	}
 	w := m.matrix(s)
 	ofTokens, matrices := s.tokenTiles(tokens, promptTokens)
@@ -376,12 +367,12 @@ func (m *PromptModel) attend(v *ir.Variant, of *stage, number, at, tokens int) (
 		unit := visits*promptBlock*(roundCycles+fragmentCycles*float64(fragments)) +
 			2*m.m.fit.UnitCycles*float64(splits) // of two groups of heads
 		if m.wideAttention(s) {
-			shares := math.Min(visits, float64(kernel.Warps*splits))
-			unit = wideIssue * (wideBlock*visits + wideShare*shares + wideSplit*float64(splits))
+			f := float64(fragments)
+			unit = wideUnit + (wideBlock+wideBlockFragment*f)*visits + wideSplitFragment*f*float64(splits)
 		}
 		for range units {
 			sm := next % m.m.sms
-			if !m.former && next/m.m.sms%2 == 1 { // turns go to and fro
+			if next/m.m.sms%2 == 1 { // turns go to and fro
 				sm = m.m.sms - 1 - sm
 			}
 			busy[sm] += unit / m.m.clock
@@ -389,7 +380,9 @@ func (m *PromptModel) attend(v *ir.Variant, of *stage, number, at, tokens int) (
 			next++
 		}
 	}
-	return most + 2*join, nil
+	// 16 bits of keys and values, read and written.
+	f := m.step.program.FactsOf(of.ir, of.loop)
+	return most + float64(2*2*tokens*2*f.KVHeads*f.HeadDim)/promptAppend + 2*join, nil
 }
 
 // wideAttention is kWideAttention of prompt_shape.cuh: whether wgmma attends.
@@ -397,20 +390,21 @@ func (m *PromptModel) wideAttention(s *stage) bool {
 	p := m.step.program
 	padded := ceil(p.FactsOf(s.ir, s.loop).HeadDim, 16) * 16
 	divided := padded%32 == 0 && padded <= 128 || padded%64 == 0
-	return !m.former && p.Target.Arch == "sm_90a" && p.Model.Cache == p.Model.Weights && divided
+	return p.Target.Arch == "sm_90a" && p.Model.Cache == p.Model.Weights && divided
 }
 
 // combine is the time to move what attention has joined of several splits: elements of 16 bits, read and written.
 func (m *PromptModel) combine(s *stage, tokens int) float64 {
 	f := m.step.program.FactsOf(s.ir, s.loop)
-	return float64(2*2*tokens*f.Heads*f.HeadDim)/(m.m.l2*float64(m.m.sms)) + join
+	return float64(2*2*tokens*f.Heads*f.HeadDim)/promptVector + join
 }
 
 // held reports whether internal/costcheck holds predictions for such prompts to measurements.
 func (m *PromptModel) held() bool {
 	p := m.step.program
-	return m.former && p.Target.Name == CalibratedOn && m.tokens > 0 && !m.quantised(true) && !m.quantised(false) &&
-		p.Model.Most(ir.ExpertsOf) == 0
+	return p.Target.Name == CalibratedOn && m.tokens > 0 && !m.quantised(true) && !m.quantised(false) &&
+		p.Model.Cache == p.Model.Weights && p.Model.Most(ir.ExpertsOf) == 0 && p.Model.Most(ir.StateHeadsOf) == 0 &&
+		p.Model.Most(ir.ChannelsOf) == 0
 }
 
 // quantised reports whether there are matrices of integers, or of fp8.
@@ -432,10 +426,6 @@ func (m *PromptModel) assumptions() []string {
 		return out
 	}
 	wide := m.step.program.Target.Arch == "sm_90a"
-	if wide && !m.former {
-		say("attention by wgmma as long as its instructions say, and no operands that other products write: never " +
-			"measured")
-	}
 	switch {
 	case wide && (m.quantised(true) || m.quantised(false)):
 		say("quantised matrices: products as long as in a prototype of the kernel on an H200")

@@ -9,31 +9,30 @@ const (
 	promptStep = 2080
 
 	// promptBlock is how many times as long as in a step a block of cache rows takes: each warp multiplies it by two
-	// groups of heads, all warps the same one, and shares are joined. Calibrated, of prompts: the eight first tokens on
-	// an H200 of 30 November 2026 that internal/costcheck has are then 9 % too short to 9 % too long.
+	// groups of heads, all warps the same one, and shares are joined. Calibrated, of prompts: eight first tokens on an
+	// H200 of 30 November 2026, when it attended by mma, were then 9 % too short to 9 % too long.
 	promptBlock = 2.45
 
-	// wideBlock is the instructions of a warp for a block of cache rows in attention by wgmma, wideShare those at
-	// the end of a share of a split, which is a warp's of a step, and wideSplit those at the end of a split.
-	// wideIssue is the cycles of an SM for an instruction: each scheduler has two warps that compute, and stalls
-	// take 1.4 times as long. Estimated: the instructions are those of the kernel for Llama-3.1-8B, and none was
-	// timed.
-	wideBlock, wideShare, wideSplit, wideIssue = 182.0, 222.0, 930.0, 2.8
+	// wideUnit is the cycles that 128 columns of attention by wgmma take besides their blocks of cache rows: to have
+	// queries and first blocks, and to store the results. A block takes wideBlock, and wideBlockFragment for each 16
+	// elements of a head; bringing a split together takes wideSplitFragment for each 16. Fitted to 26 times of
+	// attention alone of three models, by the GPU's clock, at positions 0 to 6,144 with up to 2,048 tokens
+	// (docs/cost-model.md): 6 % rms off.
+	wideUnit, wideBlock, wideBlockFragment, wideSplitFragment = 14500.0, 730.0, 45.0, 1140.0
+
+	// promptAppend is the bytes per microsecond at which keys and values are read and written where wgmma multiplies.
+	// From the same passes.
+	promptAppend = 5.5e5
 
 	// promptTile is the microseconds at the ends of a tile: until its first weights are there, a memory latency, and
 	// to finish the rows of 64 tokens. Estimated.
 	promptTile = 2.0
 
-	// promptChain is the cycles that two groups of warps take for a chain of products by wgmma besides the products:
-	// until the slots are there and the turn comes, and to add the sums up. promptProduct is those of a product of each
-	// group, of 64 tokens by 128 rows by 16 columns. 2,048 tokens of Llama-3.1-8B on an H200, whose chains have eight
-	// products, took 1,600 cycles a chain, and the four of chains of half that length in a probe (docs/performance.md)
-	// 19 % more a product.
-	promptChain, promptProduct = 300, 162
-
-	// widePromptTile is the microseconds until the first slot of a tile is there, and to finish its rows. The same
-	// prompt, from products of 4,096 columns whose tiles are many (1.9) and few (5.5).
-	widePromptTile = 3.0
+	// promptProduct is the cycles of a product by wgmma of two groups of warps, each of 64 tokens by 128 rows by 16
+	// columns; with 64 rows it takes as long. wideFinish is the microseconds at the end of a tile, and wideWrite the
+	// same where its results are the next product's operand, in 16 bits. wideStart is those until a product's first
+	// tile has its weights. Fitted to the products of the same passes, of 1,024 to 14,336 columns.
+	promptProduct, wideFinish, wideWrite, wideStart = 179, 7.3, 2.6, 4.5
 
 	// promptVector is the bytes per microsecond of operands that are read and written, with what goes with them: norms,
 	// residuals, finished rows and appends. docs/performance.md: they take 4 ms for 2,048 tokens of Llama-3.1-8B on an
