@@ -78,8 +78,9 @@ func (b *builder) placeWeights() error {
 			place.stride = strides[r].Name
 		}
 		b.weights[k] = place
-		b.d.Weights = append(b.d.Weights, weightConstant{field: field{Name: place.constant, Value: itoa(at[0]),
-			Note: shapeNote(buf)}})
+		c := weightConstant{field: field{Name: place.constant, Value: itoa(at[0])}}
+		c.Note = shapeNote(buf, maxLine-len("constexpr size_t  = ;  // ")-len(c.Name)-len(c.Value))
+		b.d.Weights = append(b.d.Weights, c)
 		if r := b.rotationBy(buf); r != nil {
 			r.InvFreq = place.constant
 		}
@@ -192,12 +193,17 @@ func (b *builder) placeCaches() error {
 	return nil
 }
 
-func shapeNote(b *ir.Buffer) string {
+// shapeNote is the type, the shape and the layout of a tensor, or without the layout where there are not as many columns.
+func shapeNote(b *ir.Buffer, columns int) string {
 	dims := make([]string, len(b.Shape))
 	for i, d := range b.Shape {
 		dims[i] = itoa(d)
 	}
-	return fmt.Sprintf("%s [%s] %s", b.DType, strings.Join(dims, ","), b.Layout)
+	note := fmt.Sprintf("%s [%s]", b.DType, strings.Join(dims, ","))
+	if whole := fmt.Sprintf("%s %s", note, b.Layout); len(whole) <= columns {
+		return whole
+	}
+	return note
 }
 
 type pageData struct {
