@@ -193,7 +193,7 @@ func (b *builder) placeCaches() error {
 	return nil
 }
 
-// shapeNote is the type, the shape and the layout of a tensor: without the layout, if it is longer than that.
+// shapeNote returns the type, the shape and the layout of a tensor, but no layout if that takes more columns.
 func shapeNote(b *ir.Buffer, columns int) string {
 	dims := make([]string, len(b.Shape))
 	for i, d := range b.Shape {

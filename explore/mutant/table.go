@@ -154,7 +154,7 @@ var primitives = []primitive{
 	{name: "wait_landed"},
 	{name: "publish_all_but", changes: []change{{Count, "more", "publish_all_but(($0) + 1)"}}},
 	{name: "load_and_store", changes: []change{{ShortCopy, "", "load_and_store$t($0, $1, ($2) - 16, $3)"}}},
-	{name: "fill", in: "amk/ring.cuh", changes: []change{{ShortCopy, "", "fill($0, ($1) - 16)"}}},
+	{name: "fill", in: "amk/ring.cuh", changes: []change{{ShortCopy, "", "fill($0, ($1) - 16, $2)"}}},
 	{name: "let_prefetch"},
 	{name: "flush"},
 	{name: "drain"},

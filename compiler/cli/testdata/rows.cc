@@ -34,7 +34,7 @@ static u8* matrix;
 static Array<u8, 1 << 17> norm, shift;
 static float sums[PASS][1 << 17];
 static bool has[1 << 17];
-static int first_token;
+static int first_of_pass;
 
 // Some bits of quantised blocks mean no number.
 template <class W>
@@ -60,7 +60,7 @@ static void multiply() {
   run_on_weights<S>(matrix, [](auto& c) {
     const auto finish = [](const Row& row, float sum) {
       if (!row.valid) return;
-      sums[first_token + row.token][row.row] = sum;
+      sums[first_of_pass + row.token][row.row] = sum;
       has[row.row] = true;
     };
     if constexpr (Reader::kNorm) {
@@ -96,8 +96,8 @@ static void product() {
   norm.write(), shift.write();
   memset(has, 0, sizeof has);
   for (int slot = kSMs - 1; slot >= 0; slot -= LONG ? 65 : kSMs) {  // the SM with the last rows, and others
-    for (first_token = 0; first_token < PASS; first_token += kTokens) {
-      end_stage(first_token, S::kColumns, first_epoch());
+    for (first_of_pass = 0; first_of_pass < PASS; first_of_pass += kTokens) {
+      end_stage(first_of_pass, S::kColumns, first_epoch());
       add_sm(((slot - S::kRotation) % kSMs + kSMs) % kSMs);
       run_sms(multiply<S, Reader>, kThreads);
     }
