@@ -212,7 +212,8 @@ func mutantOf(lines []string, next func(int) int) (what, text string) {
 	return fmt.Sprintf("%q is %q", lines[i], out[i]), strings.Join(out, "\n")
 }
 
-// A GPU of several has as much less to stream, and two exchanges a layer over its link, with one for the token.
+// Each of several GPUs streams a share of the weights, and exchanges words with the others twice per layer and once
+// per token.
 func TestCostOfGPUs(t *testing.T) {
 	before := math.Inf(1)
 	for _, n := range []int{1, 2, 4, 8} {

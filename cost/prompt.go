@@ -247,7 +247,7 @@ func (m *PromptModel) matrix(s *stage) promptMatrix {
 }
 
 // wideProduct is the time that wgmma takes for the tiles of a matrix: product after product, of which two groups of
-// warps take turns, and then the tile's rows are finished.
+// warps alternate, and then the tile's rows are finished.
 func (m *PromptModel) wideProduct(s, after *stage, tokens int) float64 {
 	rows, columns := s.sizes()
 	p := m.step.reader.multiplies(s, s.format, columns, 1)

@@ -131,8 +131,8 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 }
 
 // atHand reports whether the current task wrote the words of a segment itself. It polls nothing then, so it is not a
-// reader that has seen them in memory; that it is over is what its write says. Words of all ranks are at hand on one at
-// most.
+// reader that has seen them in memory: that it has ended follows from its write. A task polls words that ranks push
+// even if it pushed some of them, since the others are of other ranks.
 func (s *sweep) atHand(l *location, g *segment) bool {
 	return l.words && g.writer == s.task && !l.pushed
 }

@@ -160,8 +160,8 @@ struct WideShare {
     return probabilities(of, is_seen);
   }
   // Takes kBlocks blocks at once, if the columns of all warps of the group see all rows and no sum
-  // has to be scaled after the first block. Otherwise the blocks are still to be taken, and what
-  // has been done here for the first one will be found done.
+  // has to be scaled after the first block. Otherwise returns false, and the caller takes one block
+  // after the other: the largest scores and the base of the first one then stay as they are.
   template <int kBlocks>
   __device__ __forceinline__ bool take_all(const float (&s)[Wide::kScores], bool sees_all,
                                            int group, WideOperand values) {
@@ -254,12 +254,12 @@ struct WideUnit : LaneColumns<S, WideLane<S>> {
     for (int i = 0; i < Wide::kScores; ++i) s[i] = scaled_score<S>(s[i] + odd[i]);
   }
 
-  // Whether all columns see all rows of the blocks from one to another.
+  // Whether all columns see all rows of the blocks `from` to `to`.
   __device__ __forceinline__ bool sees_all(int from, int to) const {
     return first_seen<S>(this->last) <= from * kCacheRows &&
            (to + 1) * kCacheRows <= this->first;
   }
-  // Takes the first `blocks` of a slot at once, if there are several and that is possible.
+  // Takes the first `blocks` of a slot at once. Returns false if it has not, as of a single block.
   template <int kBlocks>
   __device__ __forceinline__ bool take_all(WideShare<S>& share, const float (&s)[Wide::kScores],
                                            int blocks, bool sees_all, int group,
@@ -342,7 +342,7 @@ __device__ __forceinline__ void attend_wide(Prompt& c, const WideUnits<S>& units
     for (; split < walk.split; ++split)
       u.end_split(c, split, sinks, [&](int row) { return (c.lane & ~3) + row % 8 / 2; });
   };
-  // Those of which a window shows nothing. The first one may have sinks.
+  // Splits without a row in the window come first. Split 0 may have sinks all the same.
   if constexpr (S::kWindowRows > 0) end_splits();
 #pragma unroll 1
   while (!walk.ends()) {

@@ -50,7 +50,7 @@ struct BlockWalk {
   __device__ __forceinline__ int block(int i = 0) const {
     return SplitBlocks<S>{split}.block(number + i * kWarps);
   }
-  // Whether shares have some three blocks or more.
+  // Whether shares have about three blocks or more.
   __device__ __forceinline__ bool has_long_shares() const {
     return last - first >= 3 * S::kSplits * kWarps;
   }

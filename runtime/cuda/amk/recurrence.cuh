@@ -1,8 +1,8 @@
 // Gated delta rules: a unit is a head of values. It keeps three things from step to step, in
 // float32: its state, what the last pass adds to that, and queries, keys and values of the
-// positions that a convolution sees. They lie on one SM in every step of a launch, so that its
-// barriers order what threads write and others read. Needs schedule.h. Must not know what the
-// vectors are projected from.
+// positions that a convolution sees. One SM reads and writes them in every step of a launch, so
+// that its barriers order what threads write and others read. Needs schedule.h. Must not know what
+// the vectors are projected from.
 #pragma once
 
 #include "finish.cuh"

@@ -46,7 +46,7 @@ template <int kThreads>
 __device__ __forceinline__ void named_barrier_sync(int barrier) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(kThreads) : "memory");
 }
-// The same; whether any of the threads says so.
+// As named_barrier_sync. Returns whether v is true in any of the threads.
 template <int kThreads>
 __device__ __forceinline__ bool named_barrier_any(int barrier, bool v) {
   u32 any;
@@ -113,7 +113,7 @@ __device__ __forceinline__ void opaque(float& a, int& b) {
 __device__ __forceinline__ void opaque(int& a, int& b, int& c, int& d) {
   asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
 }
-// The same of a pointer.
+// As opaque. Returns the pointer.
 template <class T>
 __device__ __forceinline__ T* opaque(T* p) {
   asm volatile("" : "+l"(p));
