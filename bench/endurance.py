@@ -1,5 +1,4 @@
-"""Sections endurance, soak, sanitizer, bench, roofline and contexts: what is run for how it behaves and not for its
-logits.
+"""Sections endurance, soak, sanitizer, bench and roofline: what is run for how it behaves and not for its logits.
 
 Each section is a list of tasks (workshop.py).
 """
@@ -55,22 +54,6 @@ ROOFLINE = tuple(Case(model, dtype, SEED, SHAPE_POSITIONS) for model, dtype in (
     Case("testdata/configs/llama-3.1-8b", "bf16", SEED, SHAPE_POSITIONS, weights=kind) for kind in blocks.KINDS)
 
 LONG_POSITIONS = 33_024
-FAMILY_POSITIONS = 16_512  # the last tokens of a launch from 16,368 are decoded with 16,384 rows
-# The last tokens of a launch from 32,752 are decoded with 32,768 rows.
-CONTEXTS = tuple((Case(f"testdata/configs/{name}", "bf16", SEED, LONG_POSITIONS), (128, 8192, 32_752))
-                 for name in ("llama-3.2-1b", "qwen3-0.6b-as-llama", "llama-3.1-8b")) + (
-    (Case("testdata/configs/smollm2-135m", "bf16", SEED, SHAPE_POSITIONS), (128,)),) + tuple(
-    (Case(f"testdata/configs/{name}", "bf16", SEED, FAMILY_POSITIONS), positions)
-    for name, positions in (("qwen3-0.6b", (128,)), ("qwen3-8b", (128,)), ("qwen2.5-7b", (128,)),
-                            ("mistral-7b", (128, 16_368))))
-
-# Mixtures of experts, whose matrices are in no file: some are larger than the disk of a machine with a GPU. gpt-oss has
-# its experts in MXFP4, as it is published.
-EXPERT_POSITIONS = 8_448
-CONTEXTS += tuple(
-    (Case(f"testdata/configs/{name}", "bf16", SEED, EXPERT_POSITIONS, weights=weights, left_out=True), (128, 8192))
-    for name, weights in (("qwen3-30b-a3b", ""), ("qwen3-30b-a3b", "int8"), ("qwen3-30b-a3b", "int4"),
-                          ("gpt-oss-20b", ""), ("gpt-oss-120b", ""), ("mixtral-8x7b", "")))
 
 SOAKED = Case("testdata/configs/llama-3.2-1b", "bf16", SEED, SHAPE_POSITIONS)
 LONG_SOAK_SECONDS = 480
@@ -202,8 +185,3 @@ def bench():
 
 def roofline():
     return [Task("roofline", f"{case.key}-0", case, lambda shop, c=case: bench_row(shop, c, 0)) for case in ROOFLINE]
-
-
-def contexts():
-    return [Task("contexts", f"{case.key}-{position}", case, lambda shop, c=case, p=position: bench_row(shop, c, p))
-            for case, positions in CONTEXTS for position in positions]

@@ -81,6 +81,9 @@ TIMED = tuple((Case(f"testdata/configs/{name}", "bf16", SEED, TIMED_POSITIONS, w
                TIMED_AT)
               for name, weights in (("llama-3.1-8b", ""), ("llama-3.1-8b", "int8"), ("llama-3.1-8b", "int4"),
                                     ("llama-3.2-1b", "")))
+# Of a mixture of experts a pass streams an expert once for each token that has it.
+TIMED += ((Case("testdata/configs/qwen3-30b-a3b", "bf16", SEED, TIMED_POSITIONS, rows=8, sequences=8, left_out=True),
+           (128,)),)
 
 
 def passes_row(shop, case, seed):

@@ -36,6 +36,7 @@ machine.need_numpy()
 import ablations
 import accuracy
 import comparing
+import contexts
 import drafts
 import drawn
 import endurance
@@ -55,7 +56,7 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "fallbacks": accuracy.fallbacks, "passes": passes.passes, "endurance": endurance.endurance,
             "sanitizer": endurance.sanitizer, "looping": accuracy.looping, "shapes": accuracy.shapes,
             "sizes": accuracy.sizes, "bench": endurance.bench, "drawn": drawn.drawn, "roofline": endurance.roofline,
-            "contexts": endurance.contexts, "compare": comparing.compare, "prompts": prompts.prompts,
+            "contexts": contexts.contexts, "compare": comparing.compare, "prompts": prompts.prompts,
             "ablations": ablations.ablations, "pass_times": passes.pass_times, "drafts": drafts.drafts,
             "quality": quality.quality, "sequences": passes.sequences,
             "first_answer": first_answer.first_answer, "serving": serving.serving, "load": serving.load,

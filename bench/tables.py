@@ -226,7 +226,9 @@ TABLES = {
     "contexts": Table("Latency and context",
                       "As [latency](#latency), of builds for the positions that their names say: max33024 is for up to "
                       "33,023. Those that are left-out have random matrices that are in no file: mixtures of experts, "
-                      "whose random routers choose other experts for every token.", LATENCY),
+                      "whose random routers choose other experts for every token. A build is opened and checked once "
+                      "for all of its positions.",
+                      LATENCY),
 }
 # Sections whose rows are kept as data and are not made any more. docs/results/experiments.md shows them.
 FROZEN = ("barriers", "boundaries", "timelines")

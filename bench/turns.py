@@ -6,12 +6,12 @@ Needs the standard library alone. What is made of the numbers is the sections' b
 import json
 from dataclasses import dataclass
 
-from workshop import StepFailed, first_complaint, spell
+from workshop import RUN_SECONDS, StepFailed, first_complaint, spell
 
 TURN_SECONDS = 20  # for a turn, or for opening a build and checking it
 KEPT = ("position", "steps_per_launch", "launches", "latency_us", "ceiling_us", "drain_us", "bytes_per_token", "gbs",
         "ceiling_gbs",
-        "read_gbs", "share_of_ceiling", "machine", "passes")
+        "read_gbs", "share_of_ceiling", "machine", "passes", "prompt")
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,16 @@ def kept(report):
     return {k: report[k] for k in KEPT if k in report}
 
 
-def take_turns(shop, entrants, positions, rounds, launches):
+def take_turns(shop, entrants, positions, rounds, launches, prompt=0):
     """Measures entrants, a dict by name, and returns for each (name, position) a list with a dict for every round:
-    `findings`, and what is kept of the report if there are none."""
+    `findings`, and what is kept of the report if there are none. With a prompt of so many tokens, its time too."""
     args = [str(shop.tools.device), "turns", "--positions", ",".join(map(str, positions)), "--rounds", str(rounds),
             "--launches", str(launches)]
+    args += ["--prompt", str(prompt)] if prompt else []
     args += [e.name for e in entrants.values()]
     shop.log.append(spell(args))
-    done = shop.execute(args, TURN_SECONDS * len(entrants) * (2 + rounds * len(positions)), accept=(0, 1, 2))
+    seconds = max(RUN_SECONDS, TURN_SECONDS * len(entrants) * (2 + rounds * len(positions)))
+    done = shop.execute(args, seconds, accept=(0, 1, 2))
     return judge_turns(entrants, positions, rounds, done.stdout, done.stderr)
 
 
