@@ -24,8 +24,8 @@ PEER = """\
         if r["do"] == "reference":
             save(r["fp32"], r["ids"], 0); save(r["own"], r["ids"], 1e-3)
         else:
-            assert r["do"] == "prefill" and len(r["ids"]) == 512 and r["times"] == 5
-            with open(here / "turns", "a") as f: f.write("transformers ")
+            assert r["do"] == "prefill" and r["times"] == 5
+            with open(here / "turns", "a") as f: f.write(f"transformers:{{len(r['ids'])}} ")
             answer |= {{"ms": [30.0, 10.0, 20.0], "token": 1}}
             if (here / "fails").exists(): answer = {{"ok": False, "error": "out of memory"}}
         print(json.dumps(answer), flush=True)
@@ -35,16 +35,17 @@ DEVICE = """\
     import json, pathlib, sys
     here = pathlib.Path(__file__).parent
     if sys.argv[2] == "passes":
-        assert sys.argv[sys.argv.index("--positions") + 1] == "512"
+        with open(here / "turns", "a") as f: f.write("passes:" + sys.argv[sys.argv.index("--positions") + 1] + " ")
         wrong = "case 1: position 9" if (here / "differs").exists() else ""
         compared = 0 if (here / "none").exists() else 700
         print(json.dumps({{"difference": wrong, "passed": not wrong, "compared": compared}}))
         sys.exit(1 if wrong else 0)
-    assert sys.argv[2] == "bench" and sys.argv[sys.argv.index("--prompt") + 1] == "512"
-    with open(here / "turns", "a") as f: f.write("amkc ")
+    assert sys.argv[2] == "bench"
+    n = int(sys.argv[sys.argv.index("--prompt") + 1])
+    with open(here / "turns", "a") as f: f.write(f"amkc:{{n}} ")
     passed = not (here / "check").exists()
     print(json.dumps({{"check": {{"passed": passed, "failures": ["logits"]}},
-                      "prompt": {{"tokens": 512, "first_token_us": {{"median": 8000.0}},
+                      "prompt": {{"tokens": n, "first_token_us": {{"median": 8000.0}}, "bytes": 2097152,
                                  "clocks": {{"sm_mhz": {{"min": 1755, "max": 1980}}}}}}}}))
 """
 
@@ -69,10 +70,11 @@ class Prompts(test_workshop.Fake):
     def test_both_take_turns(self):
         code, out, row = self.row()
         self.assertEqual((code, row["passed"]), (0, True), out)
-        self.assertEqual(self.turns(), ["amkc", "transformers"] * prompts.ROUNDS)
+        self.assertEqual(self.turns(), ["passes:512"] + ["amkc:512", "transformers:512"] * prompts.ROUNDS)
         self.assertEqual((row["first_token_ms"], row["transformers_ms"], row["times_amkc"]), (8.0, 20.0, 2.5))
         self.assertEqual((row["prompt"], row["compared"], row["argmax_wrong"]), (512, 700, 0))
         self.assertEqual(row["round_clocks"], [{"sm_mhz": {"min": 1755, "max": 1980}}] * prompts.ROUNDS)
+        self.assertEqual(row["bytes"], 2 << 20)
         self.assertIn("| 512 | 8.0 | 20.0 | 2.50 | 700 | 0.000 | 3 |", (self.dir / "out" / "fake.md").read_text())
 
     def test_there_is_no_time_without_correctness(self):
@@ -82,7 +84,8 @@ class Prompts(test_workshop.Fake):
             self.assertEqual((code, row["passed"]), (1, False), out)
             self.assertIn(finding, row["findings"][0])
             self.assertNotIn("first_token_ms", row)
-            self.assertEqual(self.turns(), [])
+            self.assertEqual(self.turns(), ["passes:512"])
+            (self.tools_dir / "turns").unlink()
             self.switch(switch, on=False)
 
     def test_a_check_that_fails_is_a_failure(self):
@@ -96,7 +99,30 @@ class Prompts(test_workshop.Fake):
         code, out, row = self.row()
         self.assertEqual((code, row["passed"], row["not_run"]), (1, None, "transformers: out of memory"), out)
         self.assertEqual((row["first_token_ms"], len(row["round_ms"])), (8.0, prompts.ROUNDS))
-        self.assertEqual(self.turns().count("transformers"), 1)
+        self.assertEqual(self.turns().count("transformers:512"), 1)
+
+    def test_the_rows_of_a_build_are_one_measurement(self):
+        code, out = self.results("--only", "prompts/llama-3.2-1b-*")
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.turns(), ["passes:8192"] + [f"{who}:{n}" for n in prompts.LENGTHS for who in (
+            "amkc", "transformers")] * prompts.ROUNDS)
+        rows = self.rows()
+        self.assertEqual([r["prompt"] for r in rows.values()], list(prompts.LENGTHS))
+        self.assertEqual(len({tuple(r["steps"]) for r in rows.values()}), 1)
+
+    def test_a_failure_is_that_of_all_rows_of_a_build(self):
+        self.switch("check")
+        code, out = self.results("--only", "prompts/llama-3.2-1b-*")
+        self.assertEqual(code, 1, out)
+        self.assertEqual(self.turns(), ["passes:8192", "amkc:512"])
+        self.assertEqual([r["passed"] for r in self.rows().values()], [False] * 3)
+
+    def test_quantised_matrices_have_no_rival(self):
+        row = "prompts/llama-3.1-8b-bf16-seed1-max33024-int4-2048"
+        code, out = self.results("--only", row)
+        self.assertEqual((code, self.rows()[row]["passed"]), (0, True), out)
+        self.assertEqual(self.turns(), ["passes:2048"] + ["amkc:2048"] * prompts.ROUNDS)
+        self.assertNotIn("transformers_ms", self.rows()[row])
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ type PromptReport struct {
 	Times      int       `json:"times"`
 	FirstToken Quantiles `json:"first_token_us"`
 	Clocks     *Clocks   `json:"clocks,omitempty"` // meanwhile; nil: the driver does not tell, or it took no time
+	Bytes      int       `json:"bytes"`            // of memory that prompts alone use; 0: no kernel for them
 }
 
 // A timedPass is a pass of several tokens that a bench measures.
@@ -106,8 +107,11 @@ func (s *Session) benchPrompt(ctx context.Context, n int, clocks *clockWatch, pr
 			progress("reading a prompt", int64(i+1), 1+promptTimes)
 		}
 	}
-	return &PromptReport{Tokens: n, Times: promptTimes, FirstToken: quantiles(times),
-		Clocks: clocksOf(clocks.states)}, nil
+	r := &PromptReport{Tokens: n, Times: promptTimes, FirstToken: quantiles(times), Clocks: clocksOf(clocks.states)}
+	if s.prompt != nil {
+		r.Bytes = s.prompt.bytes()
+	}
+	return r, nil
 }
 
 // checkPrompt refuses a prompt that has no positions.
