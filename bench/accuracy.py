@@ -54,7 +54,7 @@ GPT2_NAMES = {"max_position_embeddings": "n_positions", "hidden_size": "n_embd",
 FALLBACK_MODELS = (PYCODER, "testdata/models/zoo/llama-odd-dims")
 QUANTISED = tuple(f"testdata/models/quantised/models/{name}" for name in (
     "gpt-neox-ct-int8", "llama-ct-fp8", "llama-ct-int4", "llama-ct-int4-layers", "llama-ct-int8-embedding",
-    "llama-ct-int8-mixed", "llama-ct-nvfp4", "llama-fp8-blocks", "llama-fp8-layers", "llama-gptq-v2",
+    "llama-ct-int8-mixed", "llama-ct-mxfp4", "llama-ct-nvfp4", "llama-fp8-blocks", "llama-fp8-layers", "llama-gptq-v2",
     "llama-gptq-zeros", "mistral3-ct-fp8", "phi3-ct-int4", "qwen2-ct-int4-zeros", "qwen2-gptq", "qwen3-awq"))
 STORED_MODEL = PYCODER
 STORED = ("int8", "int8:g32:asym", "fp8", "int4", "int4:g32:sym", "int4:g32:asym", "int4:g64:sym", "int4:g64:asym",

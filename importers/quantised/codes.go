@@ -7,15 +7,15 @@ var NotRead = diag.New("AMK1108", "the weights are quantised in a form that is n
 Quantised weights are read as they are stored, and never quantised again. These forms are:
 
     compressed-tensors   pack-quantized with 4 or 8 bits; int-quantized; float-quantized in e4m3;
-                         nvfp4-pack-quantized
+                         nvfp4-pack-quantized; mxfp4-pack-quantized
     gptq                 formats gptq and gptq_v2, 4 or 8 bits, columns in their order
     awq                  version gemm, 4 bits
     fp8                  e4m3 with weight_scale_inv
     modelopt             NVFP4
 
 Groups have 32 or 64 columns, a multiple of 128, or all columns of a row, and those of NVFP4 16. GGUF files have blocks
-of their own (AMK1131). Other forms (bitsandbytes, MXFP4 of other matrices than experts, MLX) have other elements or
-other scales. Use the original model, which is not quantised, or one that is quantised in a form of the list.`)
+of their own (AMK1131). Other forms (bitsandbytes, MLX) have other elements or other scales. Use the original model,
+which is not quantised, or one that is quantised in a form of the list.`)
 
 // What is wrong with the quantised weights of a checkpoint.
 var (

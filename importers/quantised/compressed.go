@@ -58,8 +58,8 @@ func readCompressed(scheme *Scheme, s *settings) {
 func (s *settings) compressed(format string) recipe {
 	s.only("num_bits", "type", "symmetric", "group_size", "strategy", "block_structure", "dynamic", "actorder",
 		"scale_dtype", "zp_dtype", "observer", "observer_kwargs")
-	if format == "nvfp4-pack-quantized" {
-		return s.nvfp4()
+	if _, is := fourBitFloats[format]; is {
+		return s.fourBits(format)
 	}
 	r := recipe{form: plainBytes, bits: s.integer("num_bits", 8, 1), rows: 1,
 		float: strings.EqualFold(s.text("type", "int"), "float"), symmetric: s.truth("symmetric", true)}
@@ -73,7 +73,8 @@ func (s *settings) compressed(format string) recipe {
 	case r.form == packedRows:
 	case format != "int-quantized" && format != "float-quantized" && format != "naive-quantized":
 		s.fail(NotRead, "format", "weights in format %s are not read; accepted: \"pack-quantized\", "+
-			"\"int-quantized\", \"float-quantized\", \"naive-quantized\", \"nvfp4-pack-quantized\"",
+			"\"int-quantized\", \"float-quantized\", \"naive-quantized\", \"nvfp4-pack-quantized\", "+
+			"\"mxfp4-pack-quantized\"",
 			checkpoint.Spell(format))
 	case r.bits != 8 && r.float || r.bits > 8:
 		s.fail(NotRead, "num_bits", "%d bits in format %s are not read; accepted: 8", r.bits, checkpoint.Spell(format))
@@ -124,6 +125,9 @@ func (o *opener) openCompressed(r *recipe) *diag.Diagnostic {
 	case isPacked && r.form == nvfp4:
 		o.takeIfThere("input_global_scale")
 		return o.openNVFP4(r, packed, "weight_global_scale", true)
+	case isPacked && r.form == mxfp4:
+		o.takeIfThere("input_global_scale")
+		return o.openPackedMXFP4(r, packed)
 	case isPacked != (r.form == packedRows):
 		return o.bad("is not stored in the format that quantization_config says")
 	}

@@ -37,6 +37,7 @@ var elements = map[string]Element{
 	"ct-fp8-tensor":             {Type: "F8E4M3", Group: 128, Scale: checkpoint.BF16},
 	"ct-fp8-blocks":             {Type: "F8E4M3", Group: 128, Scale: checkpoint.BF16},
 	"ct-nvfp4":                  {Type: "I5", Group: 16, Scale: checkpoint.F32},
+	"ct-mxfp4":                  {Type: "F4E2M1", Group: 32, Scale: checkpoint.E8M0},
 	"gptq-g128":                 {Type: "I4", Group: 128, Scale: checkpoint.F16},
 	"gptq-g32-zeros":            {Type: "I4", Group: 32, Scale: checkpoint.F16, Zeros: true},
 	"gptq-old":                  {Type: "I4", Group: 128, Scale: checkpoint.F16},

@@ -6,9 +6,10 @@ import (
 	"amkc/ir/half"
 )
 
-// ofExperts is how MXFP4 stores the matrices of experts, and no others: elements of e2m1, of which the low half of a
-// byte is the first, and a power of two for each 32 of them.
-var ofExperts = recipe{form: mxfp4, bits: 4, group: mxfp4Group, rows: 1, float: true, symmetric: true}
+// This file reads MXFP4: elements of e2m1, of which the low half of a byte is the first, and a power of two for each 32
+// of them. gpt-oss stores the matrices of experts so, and no others, and compressed-tensors those of any module.
+
+var mxfp4Recipe = recipe{form: mxfp4, bits: 4, group: mxfp4Group, rows: 1, float: true, symmetric: true}
 
 const (
 	mxfp4Group = 32
@@ -49,7 +50,19 @@ func (o *opener) openMXFP4(*recipe) *diag.Diagnostic {
 	}
 	m.codes = nibbleRows{blocks, m.cols}
 	g := grid{t: scales, dtype: checkpoint.E8M0, rowsEach: 1, rows: m.rows, cols: 1}
-	return o.grouped(&g, &ofExperts)
+	return o.grouped(&g, &mxfp4Recipe)
+}
+
+// openPackedMXFP4 finds the scales of a matrix whose elements are in a tensor.
+func (o *opener) openPackedMXFP4(r *recipe, t checkpoint.Tensor) *diag.Diagnostic {
+	scales, d := o.packedFloats(r, t, u8)
+	if d != nil {
+		return d
+	}
+	m := &o.m
+	m.codes = nibbleRows{t, m.cols}
+	g := grid{t: scales, dtype: checkpoint.E8M0, rowsEach: 1, rows: m.rows, cols: 1}
+	return o.grouped(&g, r)
 }
 
 // nibbleRows are rows of bytes, whose low halves are the even columns.

@@ -22,23 +22,32 @@ func nvfp4Recipe(targets modules) recipe {
 	return recipe{form: nvfp4, targets: targets, bits: 4, group: nvfp4Group, rows: 1, float: true, symmetric: true}
 }
 
-// nvfp4 reads the weights of a group of compressed-tensors.
-func (s *settings) nvfp4() recipe {
+// fourBitFloats are the formats of compressed-tensors whose elements are e2m1: how their matrices are stored, and the
+// strategy that their settings state.
+var fourBitFloats = map[string]struct {
+	recipe   recipe
+	strategy string
+}{
+	"nvfp4-pack-quantized": {nvfp4Recipe(modules{}), "tensor_group"},
+	"mxfp4-pack-quantized": {mxfp4Recipe, "group"},
+}
+
+// fourBits reads the weights of a group in one of these formats.
+func (s *settings) fourBits(format string) recipe {
+	of := fourBitFloats[format]
 	for _, want := range []struct {
 		field, absent, is string
-	}{{"type", "", "float"}, {"strategy", "tensor_group", "tensor_group"}} {
+	}{{"type", "", "float"}, {"strategy", of.strategy, of.strategy}} {
 		if have := s.text(want.field, want.absent); !strings.EqualFold(have, want.is) {
-			s.fail(NotRead, want.field, "is %s in format \"nvfp4-pack-quantized\"; accepted: %q",
-				checkpoint.Spell(have), want.is)
+			s.fail(NotRead, want.field, "is %s in format %q; accepted: %q", checkpoint.Spell(have), format, want.is)
 		}
 	}
-	bits, group := s.integer("num_bits", 4, 1), s.integer("group_size", nvfp4Group, 1)
-	if bits != 4 || group != nvfp4Group || !s.truth("symmetric", true) {
-		s.fail(NotRead, "num_bits", "%d bits in groups of %d, symmetric %t, in format \"nvfp4-pack-quantized\" are "+
-			"not read; accepted: 4 bits in groups of %d, symmetric true", bits, group, s.truth("symmetric", true),
-			nvfp4Group)
+	bits, group := s.integer("num_bits", 4, 1), s.integer("group_size", of.recipe.group, 1)
+	if bits != 4 || group != of.recipe.group || !s.truth("symmetric", true) {
+		s.fail(NotRead, "num_bits", "%d bits in groups of %d, symmetric %t, in format %q are not read; accepted: 4 "+
+			"bits in groups of %d, symmetric true", bits, group, s.truth("symmetric", true), format, of.recipe.group)
 	}
-	return nvfp4Recipe(modules{})
+	return of.recipe
 }
 
 // readModelOpt reads the config of NVIDIA's ModelOpt.
@@ -92,21 +101,11 @@ func (o *opener) openModelOpt(r *recipe) *diag.Diagnostic {
 // them.
 func (o *opener) openNVFP4(r *recipe, t checkpoint.Tensor, ofMatrix string, divides bool) *diag.Diagnostic {
 	m := &o.m
-	if len(t.Shape) != 2 || t.DType != u8 || t.Shape[1]%(nvfp4Group/2) != 0 {
-		return o.bad("%s is %s %v; want U8 of rows of groups of %d", t.Name, t.DType, t.Shape, nvfp4Group)
-	}
-	m.rows, m.cols = t.Shape[0], 2*t.Shape[1]
-	if m.rows > mostColumns || m.cols > mostColumns {
-		return o.bad("has shape [%d %d]; want at most %d rows and columns", m.rows, m.cols, mostColumns)
-	}
-	m.codes = twiceRows{nibbleRows{t, m.cols}}
-	scales, ok := o.tensor("weight_scale")
-	if !ok {
-		return o.bad("weight_scale is missing")
-	}
-	if d := o.want(scales, "weight_scale", e4m3, m.rows, m.cols/nvfp4Group); d != nil {
+	scales, d := o.packedFloats(r, t, e4m3)
+	if d != nil {
 		return d
 	}
+	m.codes = twiceRows{nibbleRows{t, m.cols}}
 	one, ok := o.tensor(ofMatrix)
 	switch {
 	case !ok:
@@ -124,6 +123,24 @@ func (o *opener) openNVFP4(r *recipe, t checkpoint.Tensor, ofMatrix string, divi
 	g := grid{t: scales, dtype: checkpoint.F32, rowsEach: 1, rows: m.rows, cols: 1, ofMatrix: number[0],
 		divides: divides}
 	return o.grouped(&g, r)
+}
+
+// packedFloats checks a tensor with two elements of e2m1 in a byte, and finds the scales of their groups.
+func (o *opener) packedFloats(r *recipe, t checkpoint.Tensor, scale checkpoint.DType) (checkpoint.Tensor,
+	*diag.Diagnostic) {
+	m := &o.m
+	if len(t.Shape) != 2 || t.DType != u8 || t.Shape[1]%(r.group/2) != 0 {
+		return t, o.bad("%s is %s %v; want U8 of rows of groups of %d", t.Name, t.DType, t.Shape, r.group)
+	}
+	m.rows, m.cols = t.Shape[0], 2*t.Shape[1]
+	if m.rows > mostColumns || m.cols > mostColumns {
+		return t, o.bad("has shape [%d %d]; want at most %d rows and columns", m.rows, m.cols, mostColumns)
+	}
+	scales, ok := o.tensor("weight_scale")
+	if !ok {
+		return t, o.bad("weight_scale is missing")
+	}
+	return scales, o.want(scales, "weight_scale", scale, m.rows, m.cols/r.group)
 }
 
 // twiceRows are rows of e2m1, of which twice the values are integers.

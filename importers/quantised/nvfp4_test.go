@@ -13,8 +13,10 @@ import (
 	"amkc/ir/format"
 )
 
-func nvfp4Settings(weights string) string {
-	return `{"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "config_groups": {"g": {"targets":
+func nvfp4Settings(weights string) string { return fourBitSettings("nvfp4-pack-quantized", weights) }
+
+func fourBitSettings(format, weights string) string {
+	return `{"quant_method": "compressed-tensors", "format": "` + format + `", "config_groups": {"g": {"targets":
 		["Linear"], "weights": {` + weights + `}}}}`
 }
 

@@ -44,7 +44,7 @@ func (s *Scheme) Open(c *checkpoint.Checkpoint, module string) (*Matrix, *diag.D
 		return nil, nil
 	}
 	if s.OfExperts {
-		r = &ofExperts
+		r = &mxfp4Recipe
 	}
 	o.m.recipe, o.m.Type, o.m.Scale = r, r.element(), o.m.scales.dtype
 	return &o.m, nil

@@ -106,10 +106,12 @@ const (
 	level   = `{"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": false, "version": "gemm"}`
 	blocks  = `{"quant_method": "fp8", "weight_block_size": [128, 128]}`
 	floats4 = `{"quant_method": "mxfp4"}`
+	micro   = `{"quant_method": "compressed-tensors", "format": "mxfp4-pack-quantized", "config_groups": {"g":
+		{"targets": ["Linear"], "weights": {"num_bits": 4, "type": "float", "strategy": "group", "group_size": 32}}}}`
 )
 
 // forms are all of them.
-var forms = []string{packed, uneven, bytewise, first, second, gemm, level, blocks, floats4}
+var forms = []string{packed, uneven, bytewise, first, second, gemm, level, blocks, floats4, micro}
 
 // sound are the tensors of a matrix of 8 rows and 64 columns in each form.
 func sound(form string) map[string]stored {
@@ -137,6 +139,10 @@ func sound(form string) map[string]stored {
 	case gemm, level:
 		return map[string]stored{"qweight": {i32, []int{64, 1}, words(middle...)}, "qzeros": {i32, []int{2, 1},
 			words(middle[:2]...)}, "scales": {checkpoint.F32, []int{2, 8}, floats(16, 1)}}
+	}
+	if form == micro {
+		return map[string]stored{"weight_packed": {u8, []int{8, 32}, make([]byte, 256)},
+			"weight_scale": {u8, []int{8, 2}, make([]byte, 16)}}
 	}
 	if form == floats4 {
 		return map[string]stored{"_blocks": {u8, []int{2, 4, 2, 16}, make([]byte, 256)},
@@ -215,6 +221,10 @@ func TestDamaged(t *testing.T) {
 		{gemm, "qweight", stored{"U8", []int{64, 1}, make([]byte, 64)}, "AMK1122", "want I32 of two dimensions"},
 		{blocks, "weight_scale_inv", stored{}, "AMK1122", "weight_scale_inv is missing"},
 		{blocks, "weight_scale_inv", stored{checkpoint.F32, []int{2, 1}, floats(2, 1)}, "AMK1122", "want [1 1]"},
+		{micro, "weight_scale", stored{}, "AMK1122", "weight_scale is missing"},
+		{micro, "weight_scale", stored{u8, []int{8, 4}, make([]byte, 32)}, "AMK1122", "want U8 [8 2]"},
+		{micro, "weight_scale", stored{u8, []int{8, 2}, slices.Repeat([]byte{255}, 16)}, "AMK1123", "group 0 is NaN"},
+		{micro, "weight_packed", stored{u8, []int{8, 24}, make([]byte, 192)}, "AMK1122", "rows of groups of 32"},
 		{floats4, "_scales", stored{}, "AMK1122", "m_scales is missing"},
 		{floats4, "_scales", stored{u8, []int{2, 4, 2}, slices.Repeat([]byte{255}, 16)}, "AMK1123", "group 0 is NaN"},
 		{floats4, "_scales", stored{u8, []int{8, 2}, make([]byte, 16)}, "AMK1122", "want U8 [2 4 2]"},
@@ -289,6 +299,12 @@ func TestRefused(t *testing.T) {
 		{nvfp4Settings(`"num_bits": 4, "type": "float", "group_size": 32`), "AMK1108", "in groups of 32"},
 		{nvfp4Settings(`"num_bits": 4, "type": "float", "symmetric": false`), "AMK1108", "symmetric false"},
 		{nvfp4Settings(`"num_bits": 4, "type": "float", "twist": 1`), "AMK1121", "twist"},
+		{fourBitSettings("mxfp4-pack-quantized", `"num_bits": 4, "type": "float", "group_size": 16`), "AMK1108",
+			"in groups of 16"},
+		{fourBitSettings("mxfp4-pack-quantized", `"num_bits": 4, "type": "float", "strategy": "tensor_group"`),
+			"AMK1108", `"tensor_group"`},
+		{fourBitSettings("mxfp6-pack-quantized", `"num_bits": 6, "type": "float"`), "AMK1108",
+			`"mxfp4-pack-quantized"`},
 		{`{"quant_method": "compressed-tensors", "kv_cache_scheme": {}, "config_groups": {}}`, "AMK1108",
 			"kv_cache_scheme"},
 		{`{"quant_method": "compressed-tensors", "ignore": ["re:("], "config_groups": {}}`, "AMK1120", "RE2"},

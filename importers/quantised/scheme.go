@@ -47,7 +47,7 @@ const (
 	awq
 	scaleInv   // fp8 of transformers
 	ggufBlocks // GGUF
-	mxfp4      // of gpt-oss
+	mxfp4      // of gpt-oss, and compressed-tensors, mxfp4-pack-quantized
 	nvfp4      // compressed-tensors, nvfp4-pack-quantized, and ModelOpt
 )
 
@@ -162,7 +162,7 @@ func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.D
 		if role != OfExperts {
 			return nil
 		}
-		return &Element{Type: ofExperts.element(), Group: ofExperts.group, Scale: checkpoint.E8M0}
+		return &Element{Type: mxfp4Recipe.element(), Group: mxfp4Group, Scale: checkpoint.E8M0}
 	}
 	r := s.of(module)
 	if r == nil || role == Head && !s.head ||
@@ -183,6 +183,8 @@ func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.D
 		scale = checkpoint.F16
 	case scaleInv, nvfp4:
 		scale = checkpoint.F32
+	case mxfp4:
+		scale = checkpoint.E8M0
 	}
 	return &Element{Type: r.element(), Group: group, Scale: scale, Zeros: !r.symmetric}
 }

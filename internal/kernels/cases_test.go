@@ -135,6 +135,7 @@ var cases = []kernelCase{
 	{target: "a100", model: pycoder, dtype: "bf16", rows: 8, cache: "int8", long: true},
 	{target: "h200", model: "gguf/models/llama-mixed", dtype: "bf16", prompt: true, long: true},
 	{target: "h200", model: "quantised/models/llama-ct-nvfp4", dtype: "bf16", prompt: true, long: true},
+	{target: "h200", model: "quantised/models/llama-ct-mxfp4", dtype: "bf16", prompt: true, long: true},
 	{target: "h200", model: "zoo/gemma3-tied", dtype: "bf16", long: true},
 	{target: "h200", model: "zoo/gemma2-split-k", dtype: "fp32", long: true},
 	{target: "h200", model: "zoo/llama-biases-yarn", dtype: "bf16", long: true},

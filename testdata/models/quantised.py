@@ -118,6 +118,18 @@ class NVFP4(CompressedTensors):
                           global_scale=state["weight_global_scale"])
 
 
+class MXFP4(CompressedTensors):
+    """Elements as those of NVFP4, with a power of two for each 32 of them and nothing besides."""
+
+    def __init__(self):
+        super().__init__("mxfp4-pack-quantized", BF16, num_bits=4, type="float", strategy="group", group_size=32,
+                         scale_dtype=torch.uint8, zp_dtype=torch.uint8)
+
+    def read(self, state, dtype=None):
+        read = super().read(state)
+        return read.to(dtype) if dtype else read  # which is exact
+
+
 def scales_and_zeros(w, bits, group, symmetric):
     """Those of GPTQ and AWQ, [rows, groups], with zero points from 0 on."""
     rows, cols = w.shape
@@ -243,6 +255,7 @@ MATRICES = {  # the format, and the shapes of its matrices
     "ct-fp8-blocks": (CompressedTensors("float-quantized", BF16, **E4M3, strategy="block",
                                         block_structure=[128, 128]), [(150, 200)]),
     "ct-nvfp4": (NVFP4(), [(13, 96), (24, 272)]),
+    "ct-mxfp4": (MXFP4(), [(13, 96), (24, 288)]),
     "gptq-g128": (GPTQ(FORMAT.GPTQ, 4, 128, True), [(32, 256), (64, 384)]),
     "gptq-g32-zeros": (GPTQ(FORMAT.GPTQ, 4, 32, False), [(32, 96), (40, 160)]),
     "gptq-old": (GPTQ(FORMAT.GPTQ, 4, 128, True, old=True), [(32, 256)]),
@@ -267,6 +280,8 @@ MODELS = {  # the format, the config, and which linears are not quantised: as th
     "llama-ct-int4": (CompressedTensors("pack-quantized", BF16, **INT4, strategy="group", group_size=32), "LlamaConfig",
                       {**TINY, "vocab_size": 521, "intermediate_size": 96, "tie_word_embeddings": False}, [], r"$^"),
     "llama-ct-nvfp4": (NVFP4(), "LlamaConfig", {**TINY, "vocab_size": 521, "tie_word_embeddings": False}, ["lm_head"],
+                       r"lm_head"),
+    "llama-ct-mxfp4": (MXFP4(), "LlamaConfig", {**TINY, "vocab_size": 521, "tie_word_embeddings": False}, ["lm_head"],
                        r"lm_head"),
     "llama-ct-int8-mixed": (CompressedTensors("int-quantized", BF16, True, **INT8, strategy="channel"), "LlamaConfig",
                             {**TINY, "intermediate_size": 136, "mlp_bias": True}, ["lm_head", r"re:.*self_attn\..*"],
