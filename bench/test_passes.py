@@ -18,7 +18,8 @@ class Cases(unittest.TestCase):
         have = {kind(zoo / case.name) for case in passes.FAMILIES if case.rows > 1}
         refused = {"bloom", "dots1", "ernie4_5_moe", "flex_olmo", "glm4_moe", "gpt_oss", "granitemoe",
                    "granitemoeshared", "lfm2_moe", "minimax_m2", "mixtral", "olmoe", "phimoe", "qwen2_moe",
-                   "qwen3_5_text", "qwen3_moe", "solar_open"}
+                   "qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe", "qwen3_next",
+                   "solar_open"}
         self.assertEqual({kind(path.parent) for path in zoo.glob("*/config.json")} - have, refused)
 
     def test_seeds(self):

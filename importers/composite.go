@@ -231,13 +231,17 @@ var texts = map[string]func(*importer) *ir.Graph{
 	"qwen2": importQwen2, "qwen3": importQwen3, "seed_oss": importSeedOSS, "smollm3": importSmolLM3,
 	"stablelm": importStableLM, "starcoder2": importStarcoder2, "qwen2_vl_text": importQwen2VLText,
 	"qwen2_5_vl_text": importQwen2VLText, "qwen3_vl_text": importQwen3VLText,
+	"qwen3_5_moe_text": importQwen35MoEText, "qwen3_5_text": importQwen35Text,
 }
+
+// ofImages are the model types of language models that come with towers of their own alone.
+var ofImages = []string{"qwen2_5_vl_text", "qwen2_vl_text", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_vl_text"}
 
 // anyText are the model types of language models that transformers loads for themselves; absent is what no model_type
 // means.
 func anyText(absent string) []string {
 	types := slices.DeleteFunc(slices.Sorted(maps.Keys(texts)), func(kind string) bool {
-		return kind == absent || kind == "qwen2_vl_text" || kind == "qwen2_5_vl_text" || kind == "qwen3_vl_text"
+		return kind == absent || slices.Contains(ofImages, kind)
 	})
 	return append([]string{absent}, types...)
 }
@@ -287,8 +291,10 @@ var composites = map[string]*composite{
 		layouts: llavaLayouts, others: llavaOthers,
 		inert: imageInert("multimodal_projector_bias", "projector_hidden_act", "spatial_merge_size",
 			"vision_feature_layer")},
-	"qwen2_5_vl": qwenVL("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text"),
-	"qwen2_vl":   qwenVL("Qwen2VLForConditionalGeneration", "qwen2_vl_text"),
+	"qwen2_5_vl":  qwenVL("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text"),
+	"qwen2_vl":    qwenVL("Qwen2VLForConditionalGeneration", "qwen2_vl_text"),
+	"qwen3_5":     qwen35VL("Qwen3_5ForConditionalGeneration", "qwen3_5_text"),
+	"qwen3_5_moe": qwen35VL("Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text"),
 	"qwen3_vl": {class: "Qwen3VLForConditionalGeneration", texts: []string{"qwen3_vl_text"},
 		layouts: []layout{textWithin}, others: []string{"visual."}, inert: towersInert(qwenVLFields...)},
 	"smolvlm": {class: "SmolVLMForConditionalGeneration", texts: anyText("llama"),
@@ -305,6 +311,12 @@ var (
 func qwenVL(class, text string) *composite {
 	return &composite{class: class, flat: true, texts: []string{text}, ties: tiedByEither,
 		layouts: []layout{plainText, textWithin}, others: []string{"visual."}, inert: towersInert(qwenVLFields...)}
+}
+
+// qwen35VL is a Qwen3.5 that sees images.
+func qwen35VL(class, text string) *composite {
+	return &composite{class: class, texts: []string{text}, layouts: []layout{textWithin}, others: []string{"visual."},
+		inert: towersInert(append(slices.Clone(qwenVLFields), "language_model_only")...)}
 }
 
 var qwenVLFields = []string{"video_token_id", "vision_start_token_id", "vision_end_token_id", "vision_token_id"}

@@ -37,6 +37,8 @@ type mixtureOfExperts struct {
 
 	// separate are the matrices where experts have tensors of their own; nil: no checkpoint has them so, or all have.
 	separate func(e *mixtureOfExperts, names *tensorNames, hidden int) (up, down []ir.GraphWeight)
+	// stacked are the matrices where the files have tensors of all experts; nil: no other form than that of matrices.
+	stacked func(e *mixtureOfExperts, names *tensorNames, hidden int) (up, down []ir.GraphWeight)
 	// blocks are the matrices where a checkpoint stores them as MXFP4; nil: it has no such form.
 	blocks func(e *mixtureOfExperts, names *tensorNames, hidden int) (up, down []ir.GraphWeight)
 
@@ -218,12 +220,12 @@ func stackedExperts(up, down string) func(*mixtureOfExperts, *tensorNames, int) 
 	return func(e *mixtureOfExperts, names *tensorNames, h int) (w, v []ir.GraphWeight) {
 		n, stored := 2*e.width, []int{e.count, 2 * e.width, h}
 		half := func(lo, hi int, turn transform.Kind) ir.GraphWeight {
-			return ir.GraphWeight{Key: names.inLayer(up) + ".weight", Shape: []int{e.count, e.width, h}, Stored: stored,
+			return ir.GraphWeight{Key: names.inLayer(up), Shape: []int{e.count, e.width, h}, Stored: stored,
 				Chain: transform.Of(transform.Rows, lo, hi, n).Then(transform.Of(turn)...)}
 		}
 		return []ir.GraphWeight{{Shape: stored, Parts: []ir.GraphWeight{half(0, e.width, transform.Even),
 				half(e.width, n, transform.Odd)}}},
-			[]ir.GraphWeight{weight(names.inLayer(down)+".weight", e.count, h, e.width)}
+			[]ir.GraphWeight{weight(names.inLayer(down), e.count, h, e.width)}
 	}
 }
 
@@ -284,8 +286,14 @@ func (m *importer) sayRounded(g *ir.Graph) {
 	}
 }
 
-// chooseExperts takes the form of the matrices of experts in which a quantised checkpoint has them.
+// chooseExperts takes the form of the matrices of experts in which the files have them.
 func (m *importer) chooseExperts(e *mixtureOfExperts) {
+	if e != nil && e.stacked != nil {
+		up, _ := e.stacked(e, m.names, 1)
+		if key, err := ir.ResolveKey(up[0].Parts[0].Key, 0); err == nil && m.hasTensor(key) {
+			e.matrices = e.stacked
+		}
+	}
 	switch {
 	case e != nil && m.scheme != nil && m.scheme.Types != nil && e.separate != nil: // a GGUF file
 		e.matrices = e.separate

@@ -43,7 +43,8 @@ func graniteMoE(architecture string, shared bool) func(m *importer) *ir.Graph {
 	return func(m *importer) *ir.Graph {
 		e := m.readExperts([]string{"num_local_experts"}, 8, 2, "intermediate_size", 11008)
 		e.ofChosen, e.router = true, "block_sparse_moe.router.layer"
-		e.matrices = stackedExperts("block_sparse_moe.input_linear", "block_sparse_moe.output_linear")
+		e.matrices = stackedExperts("block_sparse_moe.input_linear.weight",
+			"block_sparse_moe.output_linear.weight")
 		if _, ok := m.value("shared_intermediate_size"); shared && ok {
 			m.sharedExperts(&e, "shared_intermediate_size", 1, m.count("shared_intermediate_size"))
 		}

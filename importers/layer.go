@@ -135,7 +135,8 @@ func (d *decoder) sinksOf(names *tensorNames, f *ir.LayerFacts) []ir.GraphWeight
 // A linearNode appends a product of a vector with the matrix of a name, and returns its own.
 type linearNode func(name, in string, rows, cols int, biased bool) string
 
-// A stack is a tensor that the checkpoint stores the rows of several linears in.
+// A stack is a tensor that the checkpoint stores the rows of several linears in. Rows of a linear that are apart have a
+// stack each, in order.
 type stack struct {
 	part string // as of tensorNames
 	rows int
@@ -145,28 +146,44 @@ type stack struct {
 // linear is the matrix of a linear, and its bias if it has one, as the checkpoint has them.
 func (d *decoder) linear(names *tensorNames, stacks []stack, name string, rows, cols int,
 	biased bool) []ir.GraphWeight {
-	path := names.ofLayer(name)
-	stored, chain := rows, transform.Chain(nil)
+	w := d.tensor(names.ofLayer(name)+".weight", rows, rows, cols, nil)
+	bias := weight(names.ofLayer(name)+".bias", rows)
+	var parts []ir.GraphWeight
 	for _, s := range stacks {
-		if of := s.of[name]; of != nil {
-			path, stored, chain = names.inLayer(s.part), s.rows, transform.Of(transform.Rows, of...)
+		of := s.of[name]
+		if of == nil {
+			continue
 		}
+		chain, path, taken := transform.Of(transform.Rows, of...), names.inLayer(s.part), of[1]-of[0]
+		if len(of) == 3 {
+			taken *= s.rows / of[2]
+		}
+		parts = append(parts, d.tensor(path+".weight", taken, s.rows, cols, chain))
+		bias = ir.GraphWeight{Key: path + ".bias", Shape: []int{rows}, Stored: []int{s.rows}, Chain: chain}
 	}
-	w := weight(path+".weight", rows, cols)
+	switch len(parts) {
+	case 0:
+	case 1:
+		w = parts[0]
+	default:
+		w = ir.GraphWeight{Shape: []int{rows, cols}, Parts: parts}
+	}
+	if !biased {
+		return []ir.GraphWeight{w}
+	}
+	return []ir.GraphWeight{w, bias}
+}
+
+// tensor is a matrix of n rows, which chain takes of those that the checkpoint has; nil: it has the same.
+func (d *decoder) tensor(key string, n, stored, cols int, chain transform.Chain) ir.GraphWeight {
+	w := weight(key, n, cols)
 	if chain != nil {
 		w.Stored, w.Chain = []int{stored, cols}, chain
 	}
 	if d.transposed {
 		w.Stored, w.Chain = []int{cols, stored}, transform.Of(transform.Transpose).Then(chain...)
 	}
-	if !biased {
-		return []ir.GraphWeight{w}
-	}
-	bias := weight(path+".bias", rows)
-	if chain != nil {
-		bias.Stored, bias.Chain = []int{stored}, chain
-	}
-	return []ir.GraphWeight{w, bias}
+	return w
 }
 
 func weight(key string, shape ...int) ir.GraphWeight { return ir.GraphWeight{Key: key, Shape: shape} }

@@ -45,12 +45,17 @@ var qwen3MoEInert = func() map[string]known {
 func importQwen2MoE(m *importer) *ir.Graph {
 	e := m.readExperts([]string{"num_experts"}, 60, 4, "moe_intermediate_size", 1408)
 	e.dense, e.renormalised = m.denseLayers(), m.truth("norm_topk_prob", false)
-	e.shared, e.sharedGated = m.size("shared_expert_intermediate_size", 5632, "intermediate"), true
-	e.parts = sharedParts("mlp.shared_expert")
-	e.parts["shared_gate"] = "mlp.shared_expert_gate"
+	m.readShared(&e, 5632)
 	return m.decoder(&decoder{architecture: "Qwen2MoeForCausalLM", modelled: qwen2MoEModelled, inert: qwen2MoEInert,
 		layers: 24, hidden: 2048, intermediate: 5632, heads: 16, kvHeads: 16, vocab: 151936, positions: 32768,
 		check: (*importer).refuseOfQwen2MoE, experts: &e, biased: projections{heads: m.truth("qkv_bias", true)}})
+}
+
+// readShared reads the expert that every token has, times a sigmoid.
+func (m *importer) readShared(e *mixtureOfExperts, wide int) {
+	e.shared, e.sharedGated = m.size("shared_expert_intermediate_size", wide, "intermediate"), true
+	e.parts = sharedParts("mlp.shared_expert")
+	e.parts["shared_gate"] = "mlp.shared_expert_gate"
 }
 
 // refuseOfQwen2MoE refuses windows, which its published models do not use.

@@ -154,13 +154,14 @@ func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int
 	var stacked ir.Buffer
 	for k, l := range linears {
 		b := f.buffers.Find(l.Ops[at].In[1].Buf, f.index)
-		if b == nil || len(b.Pieces) != 1 || len(b.Shape) == 0 {
+		if b == nil || len(b.Pieces) == 0 || interleaved && len(b.Pieces) > 1 || len(b.Shape) == 0 {
 			return "", diag.Errorf(codeOrder, "stage "+l.Name, "has no weight of its own; want one as lower "+
 				"makes it")
 		}
-		piece := b.Pieces[0]
+		pieces := slices.Clone(b.Pieces)
 		if interleaved {
-			piece.Chain = piece.Chain.Then(transform.Of([]transform.Kind{transform.Even, transform.Odd}[k])...)
+			turn := transform.Of([]transform.Kind{transform.Even, transform.Odd}[k])
+			pieces[0].Chain = pieces[0].Chain.Then(turn...)
 		}
 		if k == 0 {
 			stacked = f.buffers.Family(b.Name, f.index)
@@ -168,7 +169,7 @@ func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int
 			stacked.Shape[0] = 0
 		}
 		stacked.Shape[0] += b.Shape[0]
-		stacked.Pieces = append(stacked.Pieces, piece)
+		stacked.Pieces = append(stacked.Pieces, pieces...)
 	}
 	f.buffers.DeclareIn(stacked, f.indices)
 	return name, nil

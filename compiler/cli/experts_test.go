@@ -22,7 +22,7 @@ import (
 func TestRouters(t *testing.T) {
 	files, err := filepath.Glob(models + "zoo/*/ref_experts.npy")
 	require.NoError(t, err)
-	require.Len(t, files, 20)
+	require.Len(t, files, 23)
 	for _, file := range files {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {

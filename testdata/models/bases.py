@@ -27,6 +27,10 @@ SCORED = {"n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2
           "n_group": 4, "topk_group": 2, "norm_topk_prob": True, "routed_scaling_factor": 1.5}
 PARTS = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 2, 2]}
 LFM2 = {"norm_eps": 1e-2, "layer_types": ["conv", "full_attention"], "conv_L_cache": 3}
+DELTA = {"head_dim": 16, "layer_types": ["linear_attention", "full_attention"], "linear_key_head_dim": 8,
+         "linear_value_head_dim": 12, "linear_num_key_heads": 2, "linear_num_value_heads": 4}
+SHARED = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+          "shared_expert_intermediate_size": 32}
 # The small config of each family, beside what its class says: one in which as many switches as can be do something.
 FAMILIES = {
     "apertus": {"head_dim": 16, "rope_parameters": {
@@ -98,9 +102,12 @@ FAMILIES = {
     "qwen2_moe": {**QWEN_MOE, "shared_expert_intermediate_size": 32},
     "qwen2_vl": {"text_config": {**WINDOWS, "rope_parameters": PARTS}},
     "qwen3": {**WINDOWS, "head_dim": 16},
-    "qwen3_5_text": {"head_dim": 16, "layer_types": ["linear_attention", "full_attention"], "linear_key_head_dim": 8,
-                     "linear_value_head_dim": 12, "linear_num_key_heads": 2, "linear_num_value_heads": 4},
+    "qwen3_5": {"text_config": {**DELTA, "rope_parameters": {**PARTS, "partial_rotary_factor": 0.75}}},
+    "qwen3_5_moe": {"text_config": {**DELTA, **SHARED, "rope_parameters": {**PARTS, "partial_rotary_factor": 0.75}}},
+    "qwen3_5_moe_text": {**DELTA, **SHARED},
+    "qwen3_5_text": DELTA,
     "qwen3_moe": {**QWEN_MOE, "head_dim": 16, "use_sliding_window": True, "sliding_window": 9},
+    "qwen3_next": {**DELTA, **SHARED, "norm_topk_prob": False, "mlp_only_layers": [1]},
     "qwen3_vl": {"text_config": {"head_dim": 16, "rope_parameters": {**PARTS, "mrope_section": [4, 2, 2],
                                                                      "mrope_interleaved": True}}},
     "seed_oss": {"head_dim": 16},
@@ -111,7 +118,7 @@ FAMILIES = {
     "starcoder2": {"norm_epsilon": 1e-2, "sliding_window": 9},
 }
 # Families whose published configs list the kinds of layers.
-LISTED = {"lfm2_moe", "olmo3", "qwen3_5_text"}
+LISTED = {"lfm2_moe", "olmo3", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"}
 # Composites whose language model is of a family that is asked of each type of its rotary embedding by itself.
 BRIEF = {"aya_vision", "cohere2_vision", "idefics3", "internvl", "llava_onevision", "smolvlm"}
 # Fields of a second config of a family, in which other switches do something.

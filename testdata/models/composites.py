@@ -19,6 +19,7 @@ QWEN25 = {"depth": 1, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2
           "fullatt_block_indexes": [0]}
 QWEN3 = {"depth": 1, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2, "patch_size": 14,
          "deepstack_visual_indexes": [0], "num_position_embeddings": 16}
+QWEN35 = {key: v for key, v in QWEN3.items() if key != "deepstack_visual_indexes"}
 COMPOSITES = {
     "AyaVisionConfig": {"vision_config": VISION, "image_token_index": 1},
     "Cohere2VisionConfig": {"vision_config": VISION, "image_token_id": 1, "alignment_intermediate_size": 32},
@@ -31,11 +32,14 @@ COMPOSITES = {
     "Mistral3Config": {"vision_config": PIXTRAL, "spatial_merge_size": 1},
     "Qwen2VLConfig": {"vision_config": QWEN2, "image_token_id": 1, "video_token_id": 2},
     "Qwen2_5_VLConfig": {"vision_config": QWEN25, "image_token_id": 1, "video_token_id": 2},
+    "Qwen3_5Config": {"vision_config": QWEN35, "image_token_id": 1, "video_token_id": 2},
+    "Qwen3_5MoeConfig": {"vision_config": QWEN35, "image_token_id": 1, "video_token_id": 2},
     "Qwen3VLConfig": {"vision_config": QWEN3, "image_token_id": 1, "video_token_id": 2},
     "SmolVLMConfig": {"vision_config": IDEFICS, "image_token_id": 1},
 }
 # What a part has that takes the size of the language model from its own config.
-SIZED = {"Qwen2VLConfig": "hidden_size", "Qwen2_5_VLConfig": "out_hidden_size", "Qwen3VLConfig": "out_hidden_size"}
+SIZED = {"Qwen2VLConfig": "hidden_size", "Qwen2_5_VLConfig": "out_hidden_size", "Qwen3VLConfig": "out_hidden_size",
+         "Qwen3_5Config": "out_hidden_size", "Qwen3_5MoeConfig": "out_hidden_size"}
 
 
 def parts(kind, fields):

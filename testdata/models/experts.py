@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -15,7 +16,8 @@ FUSED = {"mlp.gate_proj.weight": "experts.gate_up_proj"}
 # Of generate.EVERY, the first half of experts in place of an MLP's.
 INSTEAD = {kind: FUSED for kind in ("Qwen3MoeConfig", "MixtralConfig", "OlmoeConfig", "Qwen2MoeConfig", "GptOssConfig",
                                     "GraniteMoeConfig", "GraniteMoeSharedConfig", "Glm4MoeConfig", "SolarOpenConfig",
-                                    "Dots1Config", "Ernie4_5_MoeConfig", "PhimoeConfig", "MiniMaxM2Config")}
+                                    "Dots1Config", "Ernie4_5_MoeConfig", "PhimoeConfig", "MiniMaxM2Config",
+                                    "Qwen3_5MoeConfig", "Qwen3_5MoeTextConfig", "Qwen3NextConfig")}
 INSTEAD["FlexOlmoConfig"] = {**FUSED, "input_layernorm.weight": "post_feedforward_layernorm.weight"}
 DOWN = "experts.down_proj"
 SINKS = ["self_attn.sinks", "router.bias", "gate_up_proj_bias", "down_proj_bias", {"swiglu_limit": 4.0},
@@ -125,3 +127,19 @@ def store_mxfp4(folder):
     with open(path, "w", encoding="utf-8") as file:
         json.dump(config, file, indent=2, sort_keys=True)
         file.write("\n")
+
+
+def store_stacked(folder):
+    """Stores the matrices of all experts as one tensor each, as Qwen3.5 is published."""
+    path = os.path.join(folder, "model.safetensors")
+    state = load_file(path)
+    of = re.compile(r"(.*\.mlp\.experts)\.(\d+)\.(gate|up|down)_proj\.weight")
+    found = {}
+    for name in list(state):
+        if match := of.fullmatch(name):
+            found.setdefault(match[1], {})[int(match[2]), match[3]] = state.pop(name)
+    for layer, w in found.items():
+        count = 1 + max(expert for expert, _ in w)
+        state[layer + ".gate_up_proj"] = torch.stack([torch.cat([w[e, "gate"], w[e, "up"]]) for e in range(count)])
+        state[layer + ".down_proj"] = torch.stack([w[e, "down"] for e in range(count)])
+    save_file(state, path, metadata={"format": "pt"})

@@ -80,9 +80,10 @@ def config_of(kind, fields):
 
 
 def auto_class(config):
-    plain = transformers.AutoModelForCausalLM
+    plain, images = transformers.AutoModelForCausalLM, transformers.AutoModelForImageTextToText
     kind = config if isinstance(config, type) else type(config)
-    return plain if kind in plain._model_mapping else transformers.AutoModelForImageTextToText
+    part = kind.__name__ in composites.COMPOSITES and kind in images._model_mapping  # or the class of text alone is chosen
+    return images if part or kind not in plain._model_mapping else plain
 
 
 def made(config, folder=None, **options):
@@ -104,9 +105,9 @@ def made(config, folder=None, **options):
 
 
 def neutral(model, name):
-    """The weight with which a norm multiplies by 1: a Gemma's, a Nemotron's and a Qwen3.5's by 1 + w, but for the norm
-    after a delta rule."""
-    offset = any(of in type(model).__name__ for of in ("Gemma", "Nemotron", "Qwen3_5"))
+    """The weight with which a norm multiplies by 1: a Gemma's, a Nemotron's, a Qwen3.5's and a Qwen3-Next's by 1 + w,
+    but for the norm after a delta rule."""
+    offset = any(of in type(model).__name__ for of in ("Gemma", "Nemotron", "Qwen3_5", "Qwen3Next"))
     return 0.0 if offset and "linear_attn" not in name else 1.0
 
 
@@ -268,7 +269,11 @@ def greedy(model, prompt, count):
 
 def steady(model, ids, want):
     """Whether rounding moves the logits little. A delta rule normalises keys that may be next to nothing."""
-    return not hasattr(model.config, "linear_key_head_dim") or np.abs(logits(model.double(), ids) - want).max() < STEADY
+    if not hasattr(model.config.get_text_config(), "linear_key_head_dim"):
+        return True
+    if hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("eager")  # others take no float64
+    return np.abs(logits(model.double(), ids) - want).max() < STEADY
 
 
 def generate(name):
@@ -283,6 +288,8 @@ def generate(name):
             rewrite_config(folder, fields)
         if form == "mxfp4":
             experts.store_mxfp4(folder)
+        if form == "stacked":
+            experts.store_stacked(folder)
         if form == "beside":
             beside(folder, fields)
         model = load(folder)  # what is computed is of the files
