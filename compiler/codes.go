@@ -28,8 +28,8 @@ can be made of such a model; dump, validate FILE and everything with --device re
 
 Of short convolutions it lacks those that see more than 8 positions, and models that have them in all layers. Of
 recurrent states it lacks passes of several tokens, models that have them in all layers, convolutions before them that
-see more than 8 positions, and states of which a thread would have more than 64 elements of a column: 128 by 128 is the
-largest square.`)
+see more than 8 positions, states of which a thread would have more than 64 elements of a column, and those whose
+query, key and value leave no shared memory for their sums: 128 by 128 is the largest square.`)
 	codeEmitted = diag.New("AMK5106", "what would be emitted is not what was proved", `
 Before anything is written, the schedule is read back out of the rendered headers, by the reader that amkc verify uses
 and that shares nothing with the templates, and compared with the proved program. The notes say where they differ.

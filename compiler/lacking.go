@@ -7,6 +7,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	form "amkc/kernel"
 	"amkc/validate/kernel"
 )
 
@@ -56,8 +57,8 @@ func lacksOf(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) []strin
 		return []string{" with jitter"}
 	case op.Code == ir.TOPK && op.IntAt("groups", 0, 1) > 32:
 		return []string{" of more than 32 groups"}
-	case (op.Code == ir.ShortConv || op.Code == ir.StateConv) && op.IntAt("taps", 0, 0) > mostTaps:
-		return []string{fmt.Sprintf(" of more than %d positions", mostTaps)}
+	case (op.Code == ir.ShortConv || op.Code == ir.StateConv) && op.IntAt("taps", 0, 0) > form.MaxTaps:
+		return []string{fmt.Sprintf(" of more than %d positions", form.MaxTaps)}
 	case op.Code == ir.ShortConv && !p.Model.StatesDiffer():
 		return []string{" in all layers"}
 	case op.Code == ir.RECURRENCE:
@@ -82,20 +83,11 @@ func lacksOfStates(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) (
 	}
 	shape := p.Buffers[m.Declared].Shape
 	keys, values := shape[len(shape)-2], shape[len(shape)-1]
-	parts := stateThreads / ((values + 31) / 32 * 32) // of a column
-	if parts == 0 || (keys+parts-1)/parts > mostOfColumn || 2*keys+values > mostConvolved {
+	if !form.StatesFit(keys, values) {
 		lacks = append(lacks, fmt.Sprintf(" of states of %d by %d", keys, values))
 	}
 	return lacks
 }
-
-// What threads have of a state, of which mostOfColumn elements of a column are in registers of each, and how many
-// elements of a query, a key and a value there is room for (recurrence.cuh).
-const (
-	stateThreads  = 256
-	mostOfColumn  = 64
-	mostConvolved = 512
-)
 
 // lacksOfExperts says what the kernel lacks of a product with the matrices of experts.
 func lacksOfExperts(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) (lacks []string) {
@@ -114,9 +106,6 @@ func lacksOfExperts(p *ir.Program, op *ir.Op, buffers *ir.Directory, index int) 
 	}
 	return lacks
 }
-
-// mostTaps is how many positions a convolution sees at most: a thread keeps what they have in registers.
-const mostTaps = 8
 
 // mostChosen is how many experts a token has at most: the sums of a tile with each are in shared memory.
 const mostChosen = 8

@@ -129,8 +129,8 @@ func (e *mixtureOfExperts) scores(names *tensorNames, f *ir.LayerFacts, hidden i
 func (e *mixtureOfExperts) route(b *nodes, names *tensorNames, f *ir.LayerFacts, scores string) string {
 	var bias []ir.GraphWeight
 	if e.choosing != "" {
-		w := weight(names.inLayer(e.choosing), f.Experts)
-		if w.Storage = (&ir.Storage{DType: ir.F32}); e.choosingRows {
+		w := exactWeight(names.inLayer(e.choosing), f.Experts)
+		if e.choosingRows {
 			w.Stored = []int{1, f.Experts}
 		}
 		bias = append(bias, w)

@@ -188,6 +188,11 @@ func (d *decoder) tensor(key string, n, stored, cols int, chain transform.Chain)
 
 func weight(key string, shape ...int) ir.GraphWeight { return ir.GraphWeight{Key: key, Shape: shape} }
 
+// exactWeight is stored in float32, whatever others are.
+func exactWeight(key string, shape ...int) ir.GraphWeight {
+	return ir.GraphWeight{Key: key, Shape: shape, Storage: &ir.Storage{DType: ir.F32}}
+}
+
 // nodes are those of one body, in execution order.
 type nodes []ir.GraphNode
 

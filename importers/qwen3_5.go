@@ -92,8 +92,8 @@ func (m *importer) deltaRules(model *ir.Model, s ir.Mixer) []*mixer {
 		gate := linear("z_proj", in, heads*values, h, false)
 		beta, decay := linear("b_proj", in, heads, h, false), linear("a_proj", in, heads, h, false)
 		out := b.add("delta_rule", "delta_rule", []int{heads * values}, []string{mixed, decay, beta, gate},
-			tapsOf(part("conv1d.weight"), all, count), weight(part("A_log"), heads), weight(part("dt_bias"), heads),
-			weight(part("norm.weight"), values))
+			tapsOf(part("conv1d.weight"), all, count), exactWeight(part("A_log"), heads),
+			exactWeight(part("dt_bias"), heads), weight(part("norm.weight"), values))
 		b.param(ir.FloatParam("eps", model.Eps))
 		return out, heads * values
 	}

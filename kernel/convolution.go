@@ -29,7 +29,7 @@ var Convolve = declare(&Body{
 			wants("as many as a row of its state has", func(f *Facts, s *Stage) bool {
 				return s.Width == f.Convolved().Elements && s.Units == f.Pass.NumSequences()*f.Convolved().Heads
 			}),
-		count("kTaps", "positions that it sees", func(s *Stage) *int { return &s.Taps }).atMost(maxTaps).
+		count("kTaps", "positions that it sees", func(s *Stage) *int { return &s.Taps }).atMost(MaxTaps).
 			wants("as many as its layers have", func(f *Facts, s *Stage) bool { return s.Taps == f.Taps })},
 	Args: []Arg{page(input), address(taps), page(output),
 		address(tapsBias).when(func(s *Stage) bool { return s.TapsBias != "" })},
@@ -55,8 +55,8 @@ var Convolve = declare(&Body{
 	},
 })
 
-// maxTaps bounds the positions that a convolution sees: a thread keeps what it convolves of them in registers.
-const maxTaps = 8
+// MaxTaps bounds the positions that a convolution sees: a thread keeps what it convolves of them in registers.
+const MaxTaps = 8
 
 func taps(s *Stage) *string     { return &s.TapsOf }
 func tapsBias(s *Stage) *string { return &s.TapsBias }

@@ -23,8 +23,10 @@ var DeltaRule = declare(&Body{
 		{Name: Named.Pending, At: func(s *Stage) *string { return &s.Pending }, Keeps: pending},
 		{Name: "L{i}.state_conv.weight", At: stateTaps,
 			Shape: func(f *Facts) []int { return []int{f.StateChannels() * f.Taps} }},
-		{Name: "L{i}.decay_log", At: decayLog, Shape: func(f *Facts) []int { return []int{f.StateHeads} }},
-		{Name: "L{i}.decay_bias", At: decayBias, Shape: func(f *Facts) []int { return []int{f.StateHeads} }},
+		{Name: "L{i}.decay_log", At: decayLog, Exact: true,
+			Shape: func(f *Facts) []int { return []int{f.StateHeads} }},
+		{Name: "L{i}.decay_bias", At: decayBias, Exact: true,
+			Shape: func(f *Facts) []int { return []int{f.StateHeads} }},
 		{Name: "L{i}.state_norm.weight", At: stateNorm, Shape: func(f *Facts) []int { return []int{f.StateValues} }},
 		{Name: "L{i}.szba.weight", Shape: func(f *Facts) []int { return []int{f.stateRows(), f.Hidden} }},
 		{Name: "L{i}.state_out.weight",
@@ -40,7 +42,7 @@ var DeltaRule = declare(&Body{
 		ofState("kKeys", "elements of a key", func(s *Stage) *int { return &s.Keys }, ir.StateKeysOf),
 		ofState("kValues", "elements of a value", func(s *Stage) *int { return &s.Values }, ir.StateValuesOf),
 		ofState("kTaps", "positions that are convolved", func(s *Stage) *int { return &s.Taps }, ir.TapsOf).
-			atMost(maxTaps),
+			atMost(MaxTaps),
 		normEps},
 	Args: []Arg{page(input), address(stateTaps), address(decayLog), address(decayBias), address(stateNorm),
 		page(output)},
@@ -103,6 +105,16 @@ var DeltaRule = declare(&Body{
 		return append(ops, op(ir.MUL, views(view(s.Out, block(spanA, values, 0))), views(view("%n"), view("%gate"))))
 	},
 })
+
+// StatesFit reports whether there is room for states of a number of rows and columns: a thread keeps its part of a
+// column in registers, and the sums of products in a compact scratch are room for what a unit convolves, and for sums
+// of parts, twice. Recurrence of recurrence.cuh asserts the same.
+func StatesFit(keys, values int) bool {
+	const mostOfColumn, scratch = 64, 2 * Warps * 64
+	threads := ceil(values, 32) * 32
+	parts := Warps * 32 / threads
+	return parts > 0 && ceil(keys, parts) <= mostOfColumn && 2*keys+values+2*parts*threads <= scratch
+}
 
 // unitEps is added to the sum of the squares of a query or a key.
 const unitEps = 1e-6

@@ -112,13 +112,17 @@ func (p *contract) scores() map[int]bool {
 	return out
 }
 
-// choosing are the weights that are added to scores for a choice alone. They are of float32 whatever others are.
-func (p *contract) choosing() map[int]bool {
+// exact are the weights of float32 whatever others are: those that are added to scores for a choice alone, and those of
+// decays.
+func (p *contract) exact() map[int]bool {
 	out := map[int]bool{}
 	for t := range p.flat.Tasks {
 		for k := range p.flat.Tasks[t].Ops {
-			if op := &p.flat.Tasks[t].Ops[k]; op.Code == ir.TOPK && len(op.InBuf) > 1 {
-				out[op.InBuf[1]] = true
+			op := &p.flat.Tasks[t].Ops[k]
+			if (op.Code == ir.TOPK || op.Code == ir.DECAY) && len(op.InBuf) > 1 {
+				for _, b := range op.InBuf[1:] {
+					out[b] = true
+				}
 			}
 		}
 	}
@@ -163,7 +167,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer, scores map[int]bool) func(op *ir.
 		case ir.SILU, ir.L2NORM:
 			return []*storage{vector}, nil
 		case ir.DECAY:
-			return []*storage{vector, gains, gains}, nil
+			return []*storage{vector, exact, exact}, nil
 		case ir.StateConv:
 			return []*storage{vector, kept, gains}, []*storage{nil, kept}
 		case ir.RECURRENCE:

@@ -36,7 +36,7 @@ import (
 //
 // A part that a program does not have says nothing of its fact: without a gate, nothing depends on Intermediate.
 func (p *contract) checkFacts(m *ir.Model) {
-	c := &modelCheck{p: p, m: m, table: -1, head: -1, gated: map[int]gated{}, exact: p.choosing()}
+	c := &modelCheck{p: p, m: m, table: -1, head: -1, gated: map[int]gated{}, exact: p.exact()}
 	c.checkBuffers()
 	for t := range p.flat.Tasks {
 		if p.Full() {

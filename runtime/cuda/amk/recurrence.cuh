@@ -114,7 +114,8 @@ __device__ __forceinline__ void delta_rule(C& c, const Page in, const u8* taps, 
       }
       convolved[i] = sum;
     }
-    const float rate = load_weight(decays, head), shift = load_weight(shifts, head);
+    const float rate = load_constant(reinterpret_cast<const float*>(decays) + head);
+    const float shift = load_constant(reinterpret_cast<const float*>(shifts) + head);
     const float weight = has ? load_weight(gain, column) : 0.0f;
     if (head == mine.begin) await(c);
     auto words = word_poll<Element, R::kEach + 3>(page_copy(c, in), [&](int i) {

@@ -46,10 +46,11 @@ __device__ inline void delta_rule(Bits* out, const Bits* s, const Bits* z, const
   const float *q = own, *k = own + kKeys, *v = own + 2 * kKeys;
   const float q_scale = 1 / sqrtf((block_sum(of_query) + 1e-6f) * kKeys);
   const float k_scale = 1 / sqrtf(block_sum(of_key) + 1e-6f);
-  const float shifted = at(a, head) + weight_at(bias, head);
+  auto exact = [&](Packed of) { return reinterpret_cast<const float*>(of.buffer)[head]; };
+  const float shifted = at(a, head) + exact(bias);
   const float softplus =
       shifted > 0 ? shifted + log1pf(expf(-shifted)) : log1pf(expf(shifted));
-  const float decay = expf(-expf(weight_at(log, head)) * softplus);
+  const float decay = expf(-expf(exact(log)) * softplus);
   const float beta = 1 / (1 + expf(-at(b, head)));
   const bool follows = position > 0 && left[0] == float(position);
   float sum = 0;
