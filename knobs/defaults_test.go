@@ -104,6 +104,30 @@ func TestChunksThatFit(t *testing.T) {
 	}
 }
 
+// A chunk holds a tile of int4 whole where it has room for more quads then, and else as few chunks as before have it.
+func TestChunksOfWholeTiles(t *testing.T) {
+	int4, int8 := &ir.Storage{DType: ir.I4, Scales: ir.Scales{Group: 128, DType: ir.BF16, Zeros: true}},
+		&ir.Storage{DType: ir.I8, Scales: ir.Scales{Group: 128, DType: ir.BF16}}
+	for name, c := range map[string]struct {
+		hidden, headDim int
+		storage         *ir.Storage
+		want            int
+	}{
+		"of the usual size":     {2048, 64, int4, 8704},
+		"a quarter more":        {4096, 128, int4, 17408},
+		"more":                  {5120, 128, int4, 26112},
+		"more, with wide heads": {5120, 256, int4, 26112},
+		"as many as there are":  {6144, 128, int4, 26112},
+		"too many":              {6272, 128, int4, 17408},
+		"int8":                  {5120, 128, int8, 16640},
+	} {
+		m := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: c.hidden, Intermediate: 3 * c.hidden, Heads: 32, KVHeads: 8,
+			HeadDim: c.headDim, Vocab: 32000}
+		out, _ := Resolve(ir.ScheduleConfig{}, &m, ir.FindTarget("h200"), Build{Format: c.storage.Format()})
+		require.Equal(t, c.want, ChunkBytes.Of(&out), name)
+	}
+}
+
 func TestStreamThatGivesWay(t *testing.T) {
 	model := func(hidden, intermediate int) ir.Model {
 		return ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: hidden, Intermediate: intermediate, Heads: 16,

@@ -66,7 +66,8 @@ var table = [...]Row{
 		Steps: []int{4096, 8192, 12288, 16384, 20480, 24576, 32768, 49152}, Plain: 4096,
 		Rule: chunkThatFits,
 		RuleDoc: "16384; less where a block has no room for a ring of those, more for wide heads, up to a quarter " +
-			"more where quantised matrices fill that evenly, and up to an eighth more where a cache in 8 bits does. " +
+			"more where quantised matrices fill that evenly, up to three fifths more where a tile of int4 then is " +
+			"one chunk, and up to an eighth more where a cache in 8 bits does. " +
 			"Where no size fits, the rest of the shared memory is laid out more tightly (docs/models.md)",
 		Order:    true,
 		Doc:      "bytes of a ring slot and of a bulk copy",
