@@ -115,9 +115,11 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   u32 slot = c.slot, phase = c.phase;
   if constexpr (Shape::kGroups > 1) advance_slot(slot, phase, group * Shape::kChunks);
 
+  // A sub in its matrix. Where a loop counts subs, a remainder costs more than their product.
+  auto in_matrix = [](int sub) { return kSums<S> == 1 ? sub : sub % Shape::kMatrixSubs; };
   // Quad of a sub in its matrix, or one past the last if this warp has none there.
   auto quad_of = [&](int sub) {
-    sub %= Shape::kMatrixSubs;
+    sub = in_matrix(sub);
     const int in_chunk = sub % Shape::kChunkSubs * S::kWarps + member;
     const int quad = sub / Shape::kChunkSubs * Shape::kChunkQuads + in_chunk;
     return in_chunk < Shape::kChunkQuads ? quad : Shape::kQuads;
@@ -134,7 +136,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   };
 
   auto load = [&](typename F::Weights& w, int sub) {
-    const int in_chunk = sub % Shape::kMatrixSubs % Shape::kChunkSubs * S::kWarps + member;
+    const int in_chunk = in_matrix(sub) % Shape::kChunkSubs * S::kWarps + member;
     const int before = sub / Shape::kMatrixSubs % kChunkMatrices<S> *
                        tile_bytes<typename Shape::W>(S::kColumns);
     const bool cut =
@@ -149,9 +151,9 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
     advance_slot(slot, phase);
   };
   auto take = [&](typename F::Weights& w, int sub) {
-    const int in_matrix = sub % Shape::kMatrixSubs, in_chunk = in_matrix % Shape::kChunkSubs;
+    const int own = in_matrix(sub), in_chunk = own % Shape::kChunkSubs;
     const int shares = sub / Shape::kMatrixSubs % kChunkMatrices<S>;  // its chunk with those before
-    const bool ends = in_chunk == Shape::kChunkSubs - 1 || in_matrix == Shape::kMatrixSubs - 1;
+    const bool ends = in_chunk == Shape::kChunkSubs - 1 || own == Shape::kMatrixSubs - 1;
     if (in_chunk == 0 && shares == 0) wait_full(c, slot, phase);
     if (has(sub)) load(w, sub);
     if (ends && shares == kChunkMatrices<S> - 1) leave();
@@ -342,12 +344,13 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
           for (int b = 0; b < kBatch; ++b) {
             if (there(batch, b)) products[b] = F::multiply(sum, w[b], v[b]);
           }
-          next = min(batch + kBatch, run_of(batch) + Shape::kRunSubs);
-          if (next < kSubs) {
-            take_batch(next);
-          } else if (more) {
-            next_tile();
-            take_batch(0);
+          next = batch + kBatch;  // a constant step where there is one run: quads know their place
+          if constexpr (Shape::kRunSubs < kSubs)
+            next = min(next, run_of(batch) + Shape::kRunSubs);
+          const bool ends = next >= kSubs;
+          if (!ends || more) {
+            if (ends) next_tile();
+            take_batch(ends ? 0 : next);
           }
 #pragma unroll
           for (int b = 0; b < kBatch; ++b) {
