@@ -7,7 +7,6 @@ them. Scales have both signs, or minima that cancel the mean, so the mean of eac
 models magnify errors, or hide them (docs/gguf.md). There is no tokenizer. Needs numpy.
 """
 
-import argparse
 import json
 import struct
 from pathlib import Path
@@ -142,7 +141,7 @@ def fields(c):
                "expert_used_count": c["num_experts_per_tok"],
                "expert_feed_forward_length": c.get("moe_intermediate_size") or c["intermediate_size"]}
     if a == "gpt-oss":
-        scaling = c["rope_scaling"]
+        scaling = c.get("rope_scaling") or c["rope_parameters"]
         of |= {"attention.sliding_window": c["sliding_window"], "rope.scaling.type": "yarn",
                "rope.scaling.factor": float(scaling["factor"]),
                "rope.scaling.original_context_length": scaling["original_max_position_embeddings"]}
@@ -190,14 +189,5 @@ def write(model, out, kind):
             file.write(bytes(-file.tell() % 32))
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("model", metavar="MODEL")
-    p.add_argument("out", metavar="OUT")
-    p.add_argument("kind", metavar="KIND", choices=KINDS, help=" ".join(KINDS))
-    args = p.parse_args()
-    write(args.model, args.out, args.kind)
-
-
 if __name__ == "__main__":
-    main()
+    write(**vars(blocks.arguments(__doc__, KINDS)))

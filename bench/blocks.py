@@ -36,14 +36,14 @@ def write(model, out, kind):
     (Path(out) / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(doc, kinds):
+    """What a program that writes a model in blocks is told: MODEL OUT KIND."""
+    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("model", metavar="MODEL")
     p.add_argument("out", metavar="OUT")
-    p.add_argument("kind", metavar="KIND", choices=KINDS, help=" ".join(KINDS))
-    args = p.parse_args()
-    write(args.model, args.out, args.kind)
+    p.add_argument("kind", metavar="KIND", choices=kinds, help=" ".join(kinds))
+    return p.parse_args()
 
 
 if __name__ == "__main__":
-    main()
+    write(**vars(arguments(__doc__, KINDS)))
