@@ -24,6 +24,7 @@ inline void barrier_arrive_expect(u64* b, u32 bytes, AMK_SITE) {
 
 // ---- bulk copies --------------------------------------------------------------------------------
 
+inline bool runs_alone() { return true; }
 inline u64 evict_first_policy() { return 0; }
 inline void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, u64, AMK_SITE) {
   machine::copy_bulk(to, from, bytes, barrier, AMK_HERE);

@@ -135,7 +135,8 @@ __device__ __forceinline__ void route(Prompt& c, const Page in, const u8* biases
       const int score = c.lane + i * 32;
       scores[i] = score < kScores<S> ? float_of_bits(row[score]) : 0.0f;
     }
-    const Chosen chosen = choose_experts<S>(c.lane, bias, [&](int i) { return scores[i]; });
+    const Chosen chosen =
+        choose_experts<S>(c.lane, bias, [&](int i) { return scores[i]; }, [](int) {});
     if (c.lane < S::kChosen) {
       c.choices().experts[token][c.lane] = chosen.expert;
       c.choices().shares[token][c.lane] = chosen.share;

@@ -87,6 +87,11 @@ constexpr bool kStocks = AMK_BULK_COPY && kMostStock > 0 && kMostStock < kRingSl
 constexpr u32 kStockedWindow = kInFlightStocked < kWindow ? kInFlightStocked : kWindow;
 static_assert(kStockedWindow >= 1, "the stream never stands still for a stock");
 
+// Whether the compiler is told that one lane runs the producer (runs_alone): there are fewer
+// instructions for a copy then. Small chunks come as fast as the producer asks for them. Large ones
+// do not come faster, and asking for them sooner delays the exchanges.
+constexpr bool kLeanCopies = AMK_BULK_COPY && (AMK_EXPERTS || kSlotBytes < 16384);
+
 // What the lanes that run the producer decide together: a whole warp without bulk copies, which
 // must not diverge before a warp barrier, and one lane with them.
 __device__ __forceinline__ bool all_lanes(bool v) { return AMK_BULK_COPY ? v : warp_all(v); }
@@ -190,30 +195,38 @@ struct Producer {
 
   // Copies one chunk of at most kSlotBytes, a multiple of 16 bytes, into the next slot.
   __device__ __forceinline__ void copy(const u8* source, u32 bytes) {
-    const u8* const one[] = {source};
-    copy(one, bytes, 1);
-  }
-  // The same of a chunk of several parts, each of as many bytes.
-  template <int kMost>
-  __device__ __forceinline__ void copy(const u8* const (&sources)[kMost], u32 bytes, int parts) {
-    if (stopped) return;
-    wait_empty();
-    if (stopped) return;
-    if constexpr (C::kCopies) {
-      fill(sources, bytes, parts);
-    } else if (c.lane == 0) {
-      barrier_arrive(&shared.full[slot], 1);
-    }
-    advance_slot(slot, phase);
-#if !AMK_BULK_COPY && !AMK_ASYNC_COPY
-    publish_all_but(0);
-#endif
+    copy_with([&] { fill(source, bytes); });
   }
 
-  // What copy does, unless the stream is disabled. Only bulk copies have parts.
+#if AMK_EXPERTS
+  // The same of what a router has chosen, and of a chunk of several parts of as many bytes each,
+  // which only bulk copies have. Every SM waits for the first of them and no vector is on its way,
+  // so that there is no stock.
   template <int kMost>
-  __device__ __forceinline__ void fill(const u8* const (&sources)[kMost], u32 bytes, int parts) {
-    const u8* const source = sources[0];
+  __device__ __forceinline__ void copy_chosen(const u8* const (&sources)[kMost], u32 bytes,
+                                              int parts) {
+#if AMK_BULK_COPY
+    copy_with([&] {
+      while (issued - landed >= kWindow) wait_landed();
+      u64* full = &shared.full[slot];
+      barrier_arrive_expect(full, bytes * parts);
+      u8* to = ring + slot * kSlotBytes;
+      copy_bulk(to, sources[0], bytes, full, policy);
+#pragma unroll
+      for (int i = 1; i < kMost; ++i) {
+        if (i >= parts) break;
+        copy_bulk(to += bytes, sources[i], bytes, full, policy);
+      }
+      count_issued();
+    });
+#else
+    copy(sources[0], bytes);
+#endif
+  }
+#endif
+
+  // What copy does, unless the stream is disabled.
+  __device__ __forceinline__ void fill(const u8* source, u32 bytes) {
 #if AMK_BULK_COPY
     // Checked once per chunk and not again after each landing: with one chunk in flight, the time
     // between a landing and the next request is lost to the stream.
@@ -222,12 +235,8 @@ struct Producer {
     const u32 window = enough ? kStockedWindow : kWindow;
     while (issued - landed >= window) wait_landed();
     u64* full = &shared.full[slot];
-    barrier_arrive_expect(full, bytes * parts);
-    u8* const to = ring + slot * kSlotBytes;
-#pragma unroll
-    for (int i = 0; i < kMost; ++i) {
-      if (i < parts) copy_bulk(to + i * bytes, sources[i], bytes, full, policy);
-    }
+    barrier_arrive_expect(full, bytes);
+    copy_bulk(ring + slot * kSlotBytes, source, bytes, full, policy);
 #elif AMK_ASYNC_COPY
     if (issued - landed >= kWindow) publish_all_but(kWindow - 1);
     for (u32 at = c.lane * 16; at < bytes; at += 32 * 16)
@@ -242,8 +251,7 @@ struct Producer {
     load_and_store<2>(to, source, bytes, at);
     load_and_store<1>(to, source, bytes, at);
 #endif
-    ++issued;
-    if constexpr (kPrefetches) store_shared_relaxed(&shared.issued, issued);
+    count_issued();
   }
 
   // Every chunk issued so far becomes visible to the consumers without further calls.
@@ -284,9 +292,9 @@ struct Producer {
     stopped = !choice_made(layers);
     wait_ends(c, Did::kStepWait, begin);
   }
-  // The expert of a token and rank; call after wait_choice.
+  // The expert of a token and rank; call after wait_choice, unless the stream has stopped.
   __device__ __forceinline__ int expert(u32 layers, int token, int rank) const {
-    if (!kWaits || stopped) return made_up_expert(layers, token, rank);
+    if constexpr (!kWaits) return made_up_expert(layers, token, rank);
     return c.shared.experts[token][rank];
   }
 #endif
@@ -295,6 +303,28 @@ struct Producer {
   template <class T>
   __device__ __forceinline__ static T* kept(T* p) {
     return AMK_EXPERTS ? opaque(p) : p;
+  }
+
+  // Waits for the next slot, which `fill` fills.
+  template <class Fill>
+  __device__ __forceinline__ void copy_with(Fill&& fill) {
+    if (stopped) return;
+    wait_empty();
+    if (stopped) return;
+    if constexpr (C::kCopies) {
+      fill();
+    } else if (c.lane == 0) {
+      barrier_arrive(&shared.full[slot], 1);
+    }
+    advance_slot(slot, phase);
+#if !AMK_BULK_COPY && !AMK_ASYNC_COPY
+    publish_all_but(0);
+#endif
+  }
+
+  __device__ __forceinline__ void count_issued() {
+    ++issued;
+    if constexpr (kPrefetches) store_shared_relaxed(&shared.issued, issued);
   }
 
   __device__ __forceinline__ void wait_empty() {

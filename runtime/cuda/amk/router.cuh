@@ -138,10 +138,11 @@ constexpr int kScores = S::kExperts + kGated<S>;
 
 // The experts with the largest scores, of equal ones those with the lower numbers, and how they are
 // weighed: TOPK, with what comes before and after it. score(i) is that of expert lane + i * 32. A
-// warp calls it; lane r gets what is chosen in round r.
-template <class S, class Score>
+// warp calls it; lane r gets what is chosen in round r. took(expert) is called before they are
+// weighed, of the lanes without one too.
+template <class S, class Score, class Took>
 __device__ __forceinline__ Chosen choose_experts(int lane, const ScoreBiases<S>& bias,
-                                                 Score&& score) {
+                                                 Score&& score, Took&& took) {
   static_assert(S::kChosen <= kMostChosen && S::kChosen <= 32 && S::kChosen <= S::kExperts,
                 "a lane for each chosen expert");
   constexpr int kEach = kLaneScores<S>;
@@ -200,6 +201,7 @@ __device__ __forceinline__ Chosen choose_experts(int lane, const ScoreBiases<S>&
     if (round == 0) largest = value;
     if (lane == round) chosen.expert = best, own_score = value;
   }
+  took(chosen.expert);
   const bool has = lane < S::kChosen;
   float share = has ? own_score : 0.0f;
   if constexpr (kByScores) {
@@ -221,6 +223,9 @@ __device__ __forceinline__ void route(C& c, const Page in, const u8* biases = nu
   begin_reading<S>(c);
   await(c);
   consumer_barrier();  // nobody reads what the router before has chosen
+  // The producer learns the experts of one token before they are weighed, those of several once all
+  // warps have chosen.
+  const u32 choice = u32(c.step) * kLayers + u32(c.layer) + 1;
   if (const int token = c.warp; token < kTokens) {
     const ScoreBiases<S> bias(c.lane, biases);
     auto words = word_poll<Fp32, ceil_div(kScores<S>, 32)>(page_copy(c, in), [&](int i) {
@@ -228,23 +233,25 @@ __device__ __forceinline__ void route(C& c, const Page in, const u8* biases = nu
       return score < kScores<S> ? token * kScores<S> + score : -1;
     });
     poll_all(c, words);
-    const Chosen chosen =
-        choose_experts<S>(c.lane, bias, [&](int i) { return words.value(i); });
-    if (c.lane < S::kChosen) {
-      c.shared.experts[token][c.lane] = chosen.expert;
-      c.shared.shares[token][c.lane] = chosen.share;
-    }
+    const auto score = [&](int i) { return words.value(i); };
+    const auto took = [&](int expert) {
+      if (c.lane < S::kChosen) c.shared.experts[token][c.lane] = expert;
+      if constexpr (kTokens == 1) {
+        warp_sync();
+        if (c.tid == 0) store_shared_release(&c.shared.choices, choice);
+      }
+    };
+    const Chosen chosen = choose_experts<S>(c.lane, bias, score, took);
+    if (c.lane < S::kChosen) c.shared.shares[token][c.lane] = chosen.share;
     if constexpr (kGated<S>) {
       if (c.lane == S::kExperts % 32)
         c.shared.gates[token] = sigmoid(words.value(S::kExperts / 32));
     }
-    warp_sync();
   }
-  // The barrier comes before the number where other warps have chosen too.
-  if constexpr (kTokens > 1) consumer_barrier();
-  if (c.tid == 0)
-    store_shared_release(&c.shared.choices, u32(c.step) * kLayers + u32(c.layer) + 1);
-  if constexpr (kTokens == 1) consumer_barrier();
+  consumer_barrier();
+  if constexpr (kTokens > 1) {
+    if (c.tid == 0) store_shared_release(&c.shared.choices, choice);
+  }
   end_reading<S>(c);
   lap(c, Did::kExchangeWait);
 }

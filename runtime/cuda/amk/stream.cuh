@@ -28,7 +28,7 @@ struct Segment {
   int rank, tile;
   int ranks, tiles;  // how many follow one another; the other is 0
   int together;      // pieces of a chunk, of as many ranks
-  size_t expert;     // bytes of one
+  u32 expert;        // bytes of one
 #endif
 };
 
@@ -97,7 +97,8 @@ struct Turns {
     next.ranks = kSummed<S> > 1 ? kSummed<S> : 0;
     next.tiles = kSummed<S> > 1 ? 0 : kTiles;
     next.together = kChunkMatrices<S>;
-    next.expert = size_t(kTiles) * kTileBytes;
+    static_assert(size_t(kTiles) * kTileBytes <= 0xffffffff, "bytes of an expert are an u32");
+    next.expert = u32(kTiles) * kTileBytes;
   }
 #endif
 
@@ -178,33 +179,25 @@ struct Turns {
       for (int token = 0; token < kTokens; ++token) {
         if (!has_experts(p.c.launch, token)) continue;
         int rank = next.rank, tile = next.tile;
-        auto place = [&](int further) {
-          return next.source + p.expert(next.layers, token, rank + further) * next.expert +
-                 tile * size_t(next.stride);
-        };
-        const u8* source = place(0);
 #pragma unroll 1
-        for (int left = next.pieces; left > 0; left -= next.together) {
-          const u8* parts[kMostChunkMatrices] = {};  // looked up before they are announced
+        for (int left = next.pieces; left > 0 && !p.stopped; left -= next.together) {
+          const u8* const first = next.source + u64(u32(tile)) * u32(next.stride);
+          const u8* parts[kMostChunkMatrices];  // looked up before they are announced
 #pragma unroll
-          for (int i = 1; i < kMostChunkMatrices; ++i) {
-            if (i < next.together) parts[i] = place(i);
+          for (int i = 0; i < kMostChunkMatrices; ++i) {
+            if (i > 0 && i >= next.together) break;
+            parts[i] = first + u64(u32(p.expert(next.layers, token, rank + i))) * next.expert;
           }
 #pragma unroll 1
           for (int at = 0; at < next.bytes; at += next.chunk) {
-            parts[0] = source + at;
-            p.copy(parts, min(next.chunk, next.bytes - at), next.together);
+            p.copy_chosen(parts, min(next.chunk, next.bytes - at), next.together);
+            parts[0] += next.chunk;
           }
-          bool ends;  // the tiles of an expert, or the ranks of a tile
           if (next.ranks > 0) {
-            ends = (rank += next.together) == next.ranks;
-            if (ends) rank = 0, ++tile;
+            if ((rank += next.together) == next.ranks) rank = 0, ++tile;
           } else {
-            ends = ++tile == next.tiles;
-            if (ends) tile = 0, ++rank;
+            if (++tile == next.tiles) tile = 0, ++rank;
           }
-          if (left > next.together)
-            source = ends || next.ranks > 0 ? place(0) : source + next.stride;
         }
       }
     }

@@ -55,6 +55,14 @@ __device__ __forceinline__ void barrier_arrive_expect(u64* b, u32 bytes) {
 
 // ---- bulk copies --------------------------------------------------------------------------------
 
+// Says of lane 0 that no other lane of its warp runs what follows, and returns true. A copy takes
+// its operands from registers of a warp: without this, each is in a loop over the lanes that run.
+__device__ __forceinline__ bool runs_alone() {
+  u32 elected;
+  asm volatile("{\n .reg .pred p;\n elect.sync _|p, 1;\n selp.u32 %0, 1, 0, p;\n}"
+               : "=r"(elected));
+  return elected;
+}
 // For copies of bytes that are not read again.
 __device__ __forceinline__ u64 evict_first_policy() {
   u64 policy;
