@@ -239,11 +239,13 @@ func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, at site, depth in
 	if err := b.emitKinds(out, lists[0][:head], all, at, "", depth); err != nil {
 		return err
 	}
+	var branches [][]placedStage
 	for i, l := range lists {
 		middle := l[head : len(l)-tail]
 		if shortest == head+tail && allLen(lists, head+tail) {
 			break // nothing differs
 		}
+		before := len(b.placed)
 		out.branch(depth, i, len(lists), b.d.Variants[i].EndName)
 		prefix := camel(b.p.Variants[i].Name)
 		if err := b.emitKinds(out, middle, []int{i}, at, prefix, depth+1); err != nil {
@@ -252,7 +254,10 @@ func (b *builder) stageLists(out *writer, lists [][]*ir.Stage, at site, depth in
 		if i == len(lists)-1 {
 			out.endBranch(depth)
 		}
+		branches = append(branches, b.placed[before:len(b.placed):len(b.placed)])
+		b.differ = b.differ || len(branches[i]) < len(middle)
 	}
+	b.noteVariants(branches)
 	return b.emitKinds(out, lists[0][len(lists[0])-tail:], all, at, "", depth)
 }
 

@@ -159,9 +159,11 @@ type cudaData struct {
 	PromptBytes   int      // of its workspace
 	StepPages     []string // which a prompt has none of
 	Operands      []promptOperand
-	Bodies        []*kernel.Body // that stages have, each once
-	Replicates    bool           // every SM has the whole residual
-	RotatesHeads  bool           // in attention, and not as rows are finished
+	Spans         bool              // whether a pass over a prompt may have tokens of several variants
+	Before        []attentionBefore // of such a pass
+	Bodies        []*kernel.Body    // that stages have, each once
+	Replicates    bool              // every SM has the whole residual
+	RotatesHeads  bool              // in attention, and not as rows are finished
 	Parts         []partStage
 	Walk          []string // lines of the producer's walk
 	Consume       []string // lines of the consumers' step
@@ -257,6 +259,7 @@ type builder struct {
 	slots         int // of the ring, at least
 	products      []promptProduct
 	placed        []placedStage
+	differ        bool // variants do, in more than how attention is divided
 }
 
 func newCUDAData(p *ir.Program) (*cudaData, error) {
@@ -326,6 +329,7 @@ func build(p *ir.Program) (*builder, error) {
 	}
 	b.d.Parts = b.parts()
 	b.d.PromptTokens, b.d.StepPages = b.promptTokens(), b.stepPages()
+	b.d.Spans = b.d.PromptTokens > 0 && !b.differ
 	b.d.Operands = b.promptOperands(b.d.PromptTokens)
 	b.d.PromptBytes = b.promptBytes(b.d.PromptTokens)
 	return b, nil

@@ -93,15 +93,11 @@ func (m *PromptModel) After(cached, tokens int) (*Prompt, error) {
 // is too short for a pass is left.
 func (m *PromptModel) passes(at, end int) (products, attention float64, n, to int, err error) {
 	for at < end {
-		v, err := m.step.variant(at)
-		if err != nil {
-			return 0, 0, 0, 0, err
-		}
-		tokens := min(m.tokens, end-at, v.Hi+1-at)
+		tokens := min(m.tokens, end-at)
 		if tokens < promptLeast {
 			break
 		}
-		p, a, err := m.pass(v, at, tokens)
+		p, a, err := m.pass(at, tokens)
 		if err != nil {
 			return 0, 0, 0, 0, err
 		}
@@ -158,31 +154,35 @@ func (m *PromptModel) stepping(from, to int) (float64, error) {
 	return sum, nil
 }
 
-// pass is the time of a pass over n tokens from a position on, which one variant has.
-func (m *PromptModel) pass(v *ir.Variant, at, tokens int) (products, attention float64, err error) {
-	stages, err := m.step.reader.stages(v, at)
+// pass is the time of a pass over n tokens from a position on. It has the stages of the last variant, and attention to
+// a token is divided as in the variant of its position.
+func (m *PromptModel) pass(at, tokens int) (products, attention float64, err error) {
+	variants := m.step.program.Variants
+	v := &variants[len(variants)-1]
+	stages, err := m.step.reader.stages(v, v.Hi)
 	if err != nil {
 		return 0, 0, err
 	}
+	attended := 0
 	var before *stage
 	for n, s := range stages {
 		times := float64(len(s.indices()))
+		var after *stage
+		if n+1 < len(stages) {
+			after = stages[n+1]
+		}
 		switch {
 		case s.body.Streams == kernel.Tiles && !chooses(s):
-			var after *stage
-			if n+1 < len(stages) {
-				after = stages[n+1]
-			}
 			products += times * m.product(before, s, after, tokens)
 		case s.body.Begins:
 			products += memoryLatency*float64(ceil(tokens, m.m.sms)) + join
 		case s.body.Streams == kernel.CacheRows:
-			one, err := m.attend(v, s, n, at, tokens)
+			one, err := m.attend(s, attended, at, tokens)
 			if err != nil {
 				return 0, 0, err
 			}
-			attention += times * one
-		case s.body.Polls > 0:
+			attention, attended = attention+times*one, attended+1
+		case s.body.Polls > 0 && !m.writes(s, after):
 			attention += times * m.combine(s, tokens)
 		}
 		before = s
@@ -282,18 +282,24 @@ func (m *PromptModel) quadProduct(s, _ *stage, tokens int) float64 {
 	return max(float64(ceil(tiles, m.m.sms))*tile, bytes/m.m.read)
 }
 
-// writes reports whether a stage writes the operand of the one after it as it finishes its rows (promptOperands of
-// codegen).
+// writes reports whether a stage writes the operand of the one after it as its rows or heads come out (promptOperands
+// of codegen).
 func (m *PromptModel) writes(before, s *stage) bool {
-	if before == nil || s == nil || before.body.Streams != kernel.Tiles || s.ir.Ops[0].Code != ir.GEMV {
+	if before == nil || s == nil || s.ir.Ops[0].Code != ir.GEMV || !plain(s) {
 		return false
 	}
-	for _, of := range []*stage{before, s} {
-		if _, quantised := of.format.(format.Quantised); quantised || of.format == nil {
-			return false
-		}
+	switch before.body {
+	case kernel.Attend, kernel.Combine:
+		head := m.step.program.FactsOf(before.ir, before.loop).HeadDim
+		return m.wideAttention(before) && head%32 == 0 && s.columns%format.QuadColumns == 0
 	}
-	return s.columns%format.QuadColumns == 0
+	return before.body.Streams == kernel.Tiles && plain(before) && s.columns%format.QuadColumns == 0
+}
+
+// plain reports whether a stage multiplies elements as they are.
+func plain(s *stage) bool {
+	_, quantised := s.format.(format.Quantised)
+	return !quantised && s.format != nil
 }
 
 // product is the time of a matrix stage: its operand is written, unless the stage before has written it, all join, its
@@ -344,18 +350,18 @@ func (m *PromptModel) least(w promptMatrix) float64 {
 }
 
 // attend is the time of attention: rows are appended, all join, blocks attend for heads of some tokens each, those of
-// the last tokens first, to all splits of a kv head one after the other, and all join.
-func (m *PromptModel) attend(v *ir.Variant, of *stage, number, at, tokens int) (float64, error) {
+// the last tokens first, to all splits of a kv head one after the other, and all join. The stage is the one with that
+// number among those of attention.
+func (m *PromptModel) attend(of *stage, number, at, tokens int) (float64, error) {
 	heads := m.step.program.FactsOf(of.ir, of.loop).Group()
 	columns := ceil(tokens*heads, promptColumns)
 	busy, next, most := make([]float64, m.m.sms), 0, 0.0
 	for c := columns - 1; c >= 0; c-- {
 		last := at + min(tokens, ceil((c+1)*promptColumns, heads)) - 1
-		stages, err := m.step.reader.stages(v, last)
+		s, err := m.attention(number, last)
 		if err != nil {
 			return 0, err
 		}
-		s := stages[number]
 		splits, blocks, fragments := max(1, s.splits()), 0.0, 0
 		for k := range s.tasks {
 			blocks += s.tasks[k].blocks
@@ -385,6 +391,27 @@ func (m *PromptModel) attend(v *ir.Variant, of *stage, number, at, tokens int) (
 	return most + float64(2*2*tokens*2*f.KVHeads*f.HeadDim)/promptAppend + 2*join, nil
 }
 
+// attention is the stage of attention with that number, in the variant of a position.
+func (m *PromptModel) attention(number, position int) (*stage, error) {
+	v, err := m.step.variant(position)
+	if err != nil {
+		return nil, err
+	}
+	stages, err := m.step.reader.stages(v, position)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range stages {
+		if s.body.Streams != kernel.CacheRows {
+			continue
+		}
+		if number--; number < 0 {
+			return s, nil
+		}
+	}
+	return nil, diag.Errorf(codePosition, "prompt", "variant %s has fewer stages of attention than the last", v.Name)
+}
+
 // wideAttention is kWideAttention of prompt_shape.cuh: whether wgmma attends.
 func (m *PromptModel) wideAttention(s *stage) bool {
 	p := m.step.program
@@ -393,7 +420,8 @@ func (m *PromptModel) wideAttention(s *stage) bool {
 	return p.Target.Arch == "sm_90a" && p.Model.Cache == p.Model.Weights && divided
 }
 
-// combine is the time to move what attention has joined of several splits: elements of 16 bits, read and written.
+// combine is the time to move what attention has joined of several splits, where it does not write an operand: elements
+// of 16 bits, read and written.
 func (m *PromptModel) combine(s *stage, tokens int) float64 {
 	f := m.step.program.FactsOf(s.ir, s.loop)
 	return float64(2*2*tokens*f.Heads*f.HeadDim)/promptVector + join

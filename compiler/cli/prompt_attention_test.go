@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,8 +16,9 @@ import (
 )
 
 // Attention of a pass over a prompt has the bits of steps, compiled for the CPU: with one split and several, with
-// windows, heads of any size, and caches of 16 and of 8 bits. Texts begin within a block of the cache or with one, and
-// are of more tokens than a warp takes. AMKC_LONG asks for all shapes with all caches.
+// windows, heads of any size, and caches of 16 and of 8 bits; and where a pass has tokens of several variants. Texts
+// begin within a block of the cache or with one, and are of more tokens than a warp takes. AMKC_LONG asks for all
+// shapes with all caches.
 func TestAttentionOfPrompts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
@@ -56,14 +59,38 @@ func TestAttentionOfPrompts(t *testing.T) {
 				if combines := structsWith(t, dir, "kWidth"); len(combines) > 0 {
 					define = append(define, "-DCOMBINE="+combines[0])
 				}
-				steps := runOnCPU(t, "prompt_attention.cc", []string{dir}, append(define, "-DAMK_PROMPT=0")...)
-				require.NotEmpty(t, steps)
-				for _, wgmma := range []string{"0", "1"} {
-					prompts := runOnCPU(t, "prompt_attention.cc", []string{dir},
-						append(define, "-DAMK_PROMPT=1", "-DAMK_WGMMA="+wgmma)...)
-					require.True(t, bytes.Equal(steps, prompts), "AMK_WGMMA="+wgmma)
+				samePrompts(t, dir, define)
+				later := noteBefore(t, dir)
+				require.Equal(t, len(define) > 2, len(later) > 0, "variants with splits stand for others without")
+				if len(later) > 0 {
+					samePrompts(t, dir, append(define, "-DSPANS", "-USTAGES", "-DSTAGES="+strings.Join(later, ",")))
 				}
 			})
 		}
 	}
+}
+
+// samePrompts compares prompts by mma and by wgmma with steps.
+func samePrompts(t *testing.T, dir string, define []string) {
+	steps := runOnCPU(t, "prompt_attention.cc", []string{dir}, append(define, "-DAMK_PROMPT=0")...)
+	require.NotEmpty(t, steps)
+	for _, wgmma := range []string{"0", "1"} {
+		prompts := runOnCPU(t, "prompt_attention.cc", []string{dir},
+			append(define, "-DAMK_PROMPT=1", "-DAMK_WGMMA="+wgmma)...)
+		require.True(t, bytes.Equal(steps, prompts), "%v AMK_WGMMA=%s", define, wgmma)
+	}
+}
+
+// noteBefore writes before.h, what a build's prompt.cu says of attention in place of that of other variants. It returns
+// the stages that others are in place of.
+func noteBefore(t *testing.T, dir string) (later []string) {
+	prompt, err := os.ReadFile(filepath.Join(dir, "prompt.cu"))
+	require.NoError(t, err)
+	header := "namespace amk {\n"
+	notes := regexp.MustCompile(`template <>\nstruct Before<(\w+)> (?s:.*?\n};\n)`)
+	for _, m := range notes.FindAllSubmatch(prompt, -1) {
+		header, later = header+string(m[0]), append(later, string(m[1]))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "before.h"), []byte(header+"}\n"), 0o600))
+	return later
 }

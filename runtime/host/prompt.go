@@ -40,6 +40,7 @@ type promptKernel struct {
 	shared    int              // bytes per block
 	workspace int              // bytes, in global memory
 	memory    driver.Ptr
+	spans     bool // whether a pass may have tokens of several variants
 
 	// Where in the workspace the kernel lists its matrices, and where it expects their tensor maps.
 	matrices, maps, mostMatrices int
@@ -59,7 +60,8 @@ func decodePromptInfo(raw []byte) (*promptKernel, error) {
 	}
 	workspace := le.Uint64(raw[16:])
 	k := &promptKernel{tokens: int(le.Uint32(raw[4:])), threads: int(le.Uint32(raw[8:])),
-		shared: int(le.Uint32(raw[12:])), workspace: int(workspace), mostMatrices: int(le.Uint32(raw[40:]))}
+		shared: int(le.Uint32(raw[12:])), workspace: int(workspace), mostMatrices: int(le.Uint32(raw[40:])),
+		spans: le.Uint32(raw[44:]) == 1}
 	matrices, maps := le.Uint64(raw[24:]), le.Uint64(raw[32:])
 	list := uint64(k.mostMatrices) * promptMatrixSize // of as many bytes as their tensor maps
 	if k.tokens < 1 || k.tokens > MaxPromptTokens || k.threads < 1 || workspace < 1 || workspace > maxWorkspace ||
@@ -207,13 +209,16 @@ func (s *Session) leastPart() int {
 	return promptLeast
 }
 
-// promptTokens is how many of n known tokens the next pass over the prompt takes: all of one variant; 0 if there is no
-// kernel for it, or if it is not worth its while.
+// promptTokens is how many of n known tokens the next pass over the prompt takes; 0 if there is no kernel for it, or if
+// it is not worth its while.
 func (s *Session) promptTokens(n int, logits bool) int {
 	if s.prompt == nil {
 		return 0
 	}
-	end := s.info.VariantEnds[s.info.variant(s.position)]
+	end := s.info.MaxSeq
+	if !s.prompt.spans {
+		end = s.info.VariantEnds[s.info.variant(s.position)]
+	}
 	n = min(n, s.prompt.tokens, end-s.position)
 	if logits {
 		n = min(n, maxSteps)
@@ -315,8 +320,8 @@ func (s *Session) largest() (id int, err error) {
 }
 
 // checkPrompts returns the intervals of positions in which passes over prompts are compared with single tokens, as
-// first and number: from the beginning of each variant, and across the end of it where that comes first. There are none
-// without a kernel for prompts, or where a variant has too few positions for a pass.
+// first and number: from the first position on, and across the end of each variant or, where passes end there, from it
+// on. There are none without a kernel for prompts, or where too few positions are left for a pass.
 func (s *Session) checkPrompts() [][2]int {
 	if s.prompt == nil {
 		return nil
@@ -327,7 +332,9 @@ func (s *Session) checkPrompts() [][2]int {
 		if n := min(checkPrompt+checkAfter, s.info.MaxSeq-first); n >= promptLeast+1+checkAfter {
 			spans = append(spans, [2]int{first, n})
 		}
-		first = end
+		if first = end; s.prompt.spans {
+			first -= min(end, checkPrompt/2)
+		}
 	}
 	return spans
 }

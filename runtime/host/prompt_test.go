@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,11 +26,18 @@ func prompts(tokens int, rows ...int) func(*host.Facts) {
 	}
 }
 
+// oneVariant after the settings of a build says that its passes over prompts have tokens of one variant.
+const oneVariant = ", a variant at a time"
+
 // openPrompts opens a build with a kernel for prompts; image is what its fatbin says, or "" for what fits the facts.
 func openPrompts(t *testing.T, settings, image string, tokens int, rows ...int) (*host.Session, error) {
 	t.Helper()
 	hosttest.NeedDriver(t)
+	settings, ends := strings.CutSuffix(settings, oneVariant)
 	dir := hosttest.Build(t, settings, prompts(tokens, rows...))
+	if ends {
+		image = fmt.Sprintf("prompt=%d prompt_spans=0", tokens)
+	}
 	if image != "" {
 		hosttest.Write(t, dir, host.PromptFile, []byte("FAKE "+image+" \x00"))
 	}
@@ -43,9 +51,9 @@ func openPrompts(t *testing.T, settings, image string, tokens int, rows ...int) 
 
 // Known tokens are decoded by passes over prompts, alongside passes of several rows or without them, across variants,
 // with logits or without, in whatever parts they come; what follows them is what follows the same tokens one by one.
-// The fake kernel complains about a pass that runs into another variant, or of more tokens than fit.
+// The fake kernel complains about a pass of more tokens than fit, or that runs into another variant where none may.
 func TestFeedUsesPassesOverPrompts(t *testing.T) {
-	for _, settings := range []string{"", variants} {
+	for _, settings := range []string{"", variants, variants + oneVariant} {
 		for _, build := range [][]int{{64}, {16, 8}, {128, 3}} {
 			t.Run(fmt.Sprint(settings, build), func(t *testing.T) {
 				s, err := openPrompts(t, settings, "", build[0], build[1:]...)
@@ -85,8 +93,8 @@ func TestFeedUsesPassesOverPrompts(t *testing.T) {
 	}
 }
 
-// A pass takes known tokens up to the end of a variant; a few are not worth it. It leaves the last one to a step that
-// gives logits, or chooses by settings.
+// A pass takes known tokens of all variants, or where it may not up to the end of one; a few are not worth it. It
+// leaves the last one to a step that gives logits, or chooses by settings.
 func TestSizesOfPassesOverPrompts(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings     string
@@ -94,21 +102,22 @@ func TestSizesOfPassesOverPrompts(t *testing.T) {
 		by           string
 		want         int
 	}{
+		"across variants":           {variants, 8, 100, "", 100},
 		"all":                       {"", 0, 100, "", 100},
 		"all but the last":          {"", 0, 100, "settings", 99},
 		"for hidden states":         {"", 0, 100, "hidden", 99},
 		"as many as a pass takes":   {"", 0, 128, "", 100},
-		"to the end of a variant":   {variants, 20, 100, "", 30},
+		"to the end of a variant":   {variants + oneVariant, 20, 100, "", 30},
 		"logits have room for 32":   {"", 0, 100, "logits", 32},
 		"the last of the logits":    {"", 0, 20, "logits", 19},
 		"few":                       {"", 0, 7, "", 0},
 		"few but the last":          {"", 0, 8, "settings", 0},
 		"as few as are worth it":    {"", 0, 8, "", 8},
-		"few before the variant's":  {variants, 44, 60, "", 0},
+		"few before the variant's":  {variants + oneVariant, 44, 60, "", 0},
 		"at the last position":      {"", 127, 1, "", 0},
 		"up to the last position":   {"", 100, 28, "", 28},
 		"one token":                 {"", 0, 1, "logits", 0},
-		"the end of the first of 3": {variants, 0, 128, "", 16},
+		"the end of the first of 3": {variants + oneVariant, 0, 128, "", 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := openPrompts(t, c.settings, "", 100)

@@ -11,12 +11,12 @@
 //
 // One launch runs consecutive steps of one variant. A step decodes one token, or several known tokens where the build
 // has a kernel for passes of several rows; logits are the same to the bit. A kernel for prompts decodes, in one launch
-// and to the same bits, up to the number of known tokens in the manifest, usually 512, all of one variant. It chooses
-// no token, so the last token passed to [Session.Feed] is decoded by a step. A launch is aborted when the context ends,
-// and the session is then in the state before that launch: Feed takes whole prompts, and there is no need to pass them
-// in parts. The cache and the exchange pages stay on the GPU between launches. Words of exchange pages carry epochs,
-// which count the steps since the pages were cleared. This package clears them, and restarts the count, whenever the
-// variant changes and after an aborted launch.
+// and to the same bits, up to the number of known tokens in the manifest, usually 2,048. It chooses no token, so the
+// last token passed to [Session.Feed] is decoded by a step. A launch is aborted when the context ends, and the session
+// is then in the state before that launch: Feed takes whole prompts, and there is no need to pass them in parts. The
+// cache and the exchange pages stay on the GPU between launches. Words of exchange pages carry epochs, which count the
+// steps since the pages were cleared. This package clears them, and restarts the count, whenever the variant changes
+// and after an aborted launch.
 //
 // Tokens arrive in pinned host memory while the kernel runs. An abort word in the same memory cancels the waits of a
 // kernel that makes no progress; a [StallError] reports where each SM was waiting.

@@ -1,7 +1,8 @@
 // Attends to texts on the CPU, with sinks and without: step by step, or with AMK_PROMPT in passes over a prompt, with
 // AMK_WGMMA those of sm_90. Writes
 // what the stages that the test lists as STAGES make of each token, and the caches that they leave, so that the two can
-// be compared to the bit. Splits are combined by the stage COMBINE.
+// be compared to the bit. Splits are combined by the stage COMBINE. With SPANS tokens before a position have the stage
+// that a prompt has in place of another one (before.h, of the build's prompt.cu), and passes have tokens of both.
 #if AMK_PROMPT
 #define AMK_PROMPT_TOKENS kMostPromptTokens
 #endif
@@ -24,6 +25,25 @@ __device__ constexpr Page kStepPages[] = {{}};
 
 #ifndef COMBINE
 #define COMBINE S  // there are no splits
+#endif
+
+#ifdef SPANS
+#if !AMK_PROMPT
+namespace amk {
+template <class S>
+struct Before;
+}
+#endif
+#include "before.h"
+template <class S>
+using AtFirst = typename Before<S>::Stage;
+template <class S>
+constexpr int kTurn = Before<S>::kEnd;
+#else
+template <class S>
+using AtFirst = S;
+template <class S>
+constexpr int kTurn = 0;
 #endif
 
 constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 18, 1};
@@ -144,12 +164,16 @@ static void pass(int position, int tokens) {
 
 template <class S>
 static void read_texts() {
-  constexpr int kTexts[][2] = {{0, 39}, {61, 20}, {96, 50}};  // from a position on, and how many tokens
+  constexpr int kTexts[][2] = {{0, 39}, {37, 44}, {96, 50}};  // from a position on, and how many tokens
   for (const auto& text : kTexts) {
     of_heads = text[0] == 0 ? nullptr : reinterpret_cast<const u8*>(sinks.all);
     fill_cache(text[0]);
     launch.cache = cache.all;
-    for (int done = 0; done < text[1]; done += kMost) pass<S>(text[0] + done, min(kMost, text[1] - done));
+    for (int done = 0; done < text[1]; done += kMost) {
+      const int position = text[0] + done;
+      if (!AMK_PROMPT && position < kTurn<S>) pass<AtFirst<S>>(position, 1);
+      else pass<S>(position, min(kMost, text[1] - done));
+    }
     fwrite(cache.all, cache.kBytes, 1, stdout);
   }
 }

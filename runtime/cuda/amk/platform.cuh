@@ -48,6 +48,9 @@
 #ifndef AMK_PROMPT
 #define AMK_PROMPT 0
 #endif
+#ifndef AMK_PROMPT_SPANS
+#define AMK_PROMPT_SPANS 0
+#endif
 
 // -DAMK_RACECHECK=1 spells synchronisation so that compute-sanitizer's racecheck can follow it: the
 // same protocol, with every lane arriving on a barrier where one would do, and atomics for the

@@ -76,7 +76,7 @@ struct PromptInfo {
   u64 matrices;  // where amk_prompt_matrices leaves a PromptMatrix each
   u64 maps;      // where a TensorMap is expected for each
   u32 most_matrices;
-  u32 reserved;
+  u32 spans;  // 1: a pass may have tokens of several variants
 };
 static_assert(sizeof(PromptInfo) == 48, "the host reads this struct byte by byte");
 
@@ -101,7 +101,8 @@ struct Prompt : Recorder<false> {
   int warp;
   int lane;
   int tokens;
-  int position;
+  int origin;    // position of the first token
+  int position;  // by which stages are chosen
   int first = 0;  // token that stages compute
   int step = 0;
   int layer = 0;
@@ -128,7 +129,8 @@ struct Prompt : Recorder<false> {
         warp(thread_index() / 32),
         lane(thread_index() % 32),
         tokens(l.steps),
-        position(l.position) {}
+        origin(l.position),
+        position(variant_position(l)) {}
 
   __device__ __forceinline__ void enter(u32 number) { stage = number; }
   __device__ void begin_step(int) {}
@@ -259,7 +261,7 @@ __device__ __forceinline__ void rotate_setup(Prompt& c, const float* inv_freq, f
     const int token = i / (kHeadDim / 2), j = i % (kHeadDim / 2);
     float sin = 0, cos = 1;
     if (j < kPairs) {
-      sincosf(float(c.position + token) * load_constant(inv_freq + j), &sin, &cos);
+      sincosf(float(c.origin + token) * load_constant(inv_freq + j), &sin, &cos);
       sin *= scale;
       cos *= scale;
     }
@@ -290,7 +292,7 @@ __device__ __forceinline__ void embed(Prompt& c, const u8* table, const Page out
 template <class S>
 __device__ __forceinline__ void embed(Prompt& c, const u8* table, const u8* positions,
                                       const Page out) {
-  const int row = c.position + S::kPositionOffset;
+  const int row = c.origin + S::kPositionOffset;
   embed_tokens<S>(c, table, [&](int column, int token, float x) {
     const float sum =
         x + element_of<Elements<WeightElement>>(positions, kHidden, row + token, column);

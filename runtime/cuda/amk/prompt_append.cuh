@@ -47,7 +47,7 @@ __device__ __forceinline__ void append_row(u8* head, int row, const u16* k, cons
 template <class H>
 __device__ __forceinline__ void append_matrices(Prompt& c, u8* head, int first, const u16* k,
                                                 const u16* v) {
-  const int own = first + c.lane / 4 - c.position, quarter = c.lane & 3;
+  const int own = first + c.lane / 4 - c.origin, quarter = c.lane & 3;
   const bool there = own >= 0 && own < c.tokens;
   const size_t from = there ? size_t(own) * H::kTokenRows : 0;
 #pragma unroll
@@ -84,7 +84,7 @@ __device__ __forceinline__ const u16* append(Prompt& c, const PlainHeads heads, 
   stride = H::kTokenRows;
   const int warp = c.sm * kConsumerWarps + c.warp;
   if constexpr (kCacheMatrices) {
-    const int begin = c.position / 8, groups = ceil_div(c.position + c.tokens, 8) - begin;
+    const int begin = c.origin / 8, groups = ceil_div(c.origin + c.tokens, 8) - begin;
 #pragma unroll 1
     for (int i = warp; i < groups * H::kKVHeads; i += kSMs * kConsumerWarps) {
       const int head = i % H::kKVHeads;
@@ -96,7 +96,7 @@ __device__ __forceinline__ const u16* append(Prompt& c, const PlainHeads heads, 
     for (int i = warp; i < c.tokens * H::kKVHeads; i += kSMs * kConsumerWarps) {
       const int token = i / H::kKVHeads, head = i % H::kKVHeads;
       const u16* row = qkv + size_t(token) * H::kTokenRows;
-      append_row<H>(head_of_cache<H>(c, cache, head), c.position + token, row + H::k_row(head),
+      append_row<H>(head_of_cache<H>(c, cache, head), c.origin + token, row + H::k_row(head),
                  row + H::v_row(head), c.lane);
     }
   }
@@ -139,7 +139,7 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
     const int token = i / H::kKVHeads, head = i % H::kKVHeads;
     const u16* row = c.values<Element>(heads.in) + size_t(token) * H::kTokenRows;
     TokenView view(c, token);
-    const Unit<S> u{head * S::kSplits, c.position + token};
+    const Unit<S> u{head * S::kSplits, c.origin + token};
     Reader reader(view, heads, u);
     Words words;
 #pragma unroll
@@ -169,7 +169,7 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
     }
     consumer_barrier();
     if (c.warp == 0) {
-      append_row<H>(head_of_cache<H>(c, cache, head), c.position + token, normed,
+      append_row<H>(head_of_cache<H>(c, cache, head), c.origin + token, normed,
                     normed + H::kHeadDim, c.lane);
     }
     consumer_barrier();

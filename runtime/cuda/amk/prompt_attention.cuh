@@ -106,16 +106,17 @@ struct PromptUnit : LaneColumns<S, MmaLane<S>> {
   }
 };
 
-// Attention of a block's columns to all splits, by all of its warps.
-template <class S, class Cache>
-__device__ __forceinline__ void attend_columns(Prompt& c, const PromptUnits<S>& units, int unit,
+// Attention of a block's columns to all splits, by all of its warps, for stage Top of the pass.
+template <class Top, class Units, class Cache>
+__device__ __forceinline__ void attend_columns(Prompt& c, const Units& units, int unit,
                                                const u16* queries, int stride, const Page out,
                                                const u8* sinks, Cache cache) {
+  using S = typename Units::Stage;
   using H = HeadsOf<S>;
   using P = PromptHeads<S>;
   using Lane = MmaLane<S>;
   const int column = units.column(unit);
-  PromptUnit<S> u(c, cache, units.head(unit), Lane{c.lane}, column + c.warp * P::kColumns,
+  PromptUnit<S> u(c, units, cache, units.head(unit), Lane{c.lane}, column + c.warp * P::kColumns,
                   P::kColumns,
                   reinterpret_cast<float*>(c.ring) +
                       c.warp * Lane::kColumns * Lane::kValues * 32 + c.lane);
@@ -142,7 +143,7 @@ __device__ __forceinline__ void attend_columns(Prompt& c, const PromptUnits<S>& 
     }
     u.end_split(c, split, sinks, [&](int row) { return row % 8 * 4 + (c.lane & 3); });
   }
-  u.store(c, out);
+  u.template store<(Top::kSplits > 1)>(c, out);
 }
 
 // If there are several splits, what comes out goes where the operand of the next product will be: a
@@ -158,16 +159,18 @@ __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page 
 #if AMK_WGMMA
   if constexpr (kWideAttention<S>) {
     begin_copies(c);
-    const WideUnits<S> units{c.position, c.tokens, c.first};
-    units.each(c.sm, [&](int unit) {
-      attend_wide<S>(c, units, unit, queries, stride, out, sinks, cache);
+    each_stage<S, WideUnits>(c.origin, c.first, c.tokens, 0, [&](const auto& units) {
+      units.each(c.sm, [&](int unit) {
+        attend_wide<S>(c, units, unit, queries, stride, out, sinks, cache);
+      });
     });
   }
 #endif
   if constexpr (!kWideAttention<S>) {
-    const PromptUnits<S> units{c.position, c.tokens, c.first};
-    units.each(c.sm, [&](int unit) {
-      attend_columns<S>(c, units, unit, queries, stride, out, sinks, cache);
+    each_stage<S, PromptUnits>(c.origin, c.first, c.tokens, 0, [&](const auto& units) {
+      units.each(c.sm, [&](int unit) {
+        attend_columns<S>(c, units, unit, queries, stride, out, sinks, cache);
+      });
     });
   }
   join(c);
@@ -178,9 +181,11 @@ __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page 
   attend<S>(c, heads, out, static_cast<const u8*>(nullptr), cache);
 }
 
-// Attention has joined the splits of each token: what came out is moved.
+// Attention has joined the splits of each token: what came out is moved, unless it is where it is
+// read.
 template <class S>
 __device__ __forceinline__ void combine(Prompt& c, const Page, const Page out) {
+  if constexpr (!kSame<typename WritesOperand<S>::Of, void>) return;
   using H = HeadsOf<S>;
   const uint2* from = reinterpret_cast<const uint2*>(c.operand());
   uint2* const to = reinterpret_cast<uint2*>(c.values<Element>(out));

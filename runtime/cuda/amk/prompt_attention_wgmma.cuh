@@ -12,7 +12,8 @@
 namespace amk {
 
 // How a block of the GPU divides its work, and its shared memory: results of splits, queries, and
-// slots of blocks of the cache, of which keys come before values.
+// slots of blocks of the cache, of which keys come before values. The stages of a pass's variants
+// divide it alike, with splits or without: copies for one begin while another attends.
 template <class S>
 struct WideHeads {
   using H = HeadsOf<S>;
@@ -34,7 +35,7 @@ struct WideHeads {
     return kAtOnce > 1 && walk.has_long_shares();
   }
   static constexpr int kScores = kSlotBlocks * kCacheRows / 2;  // of a lane
-  static constexpr int kKeptBytes = S::kSplits > 1 ? kBlockColumns * H::kPaddedHead * 4 : 0;
+  static constexpr int kKeptBytes = kBlockColumns * H::kPaddedHead * 4;
   static constexpr int kQueryBytes = kBlockColumns * H::kPaddedHead * 2;
   static constexpr int kSlotBytes = kSlotBlocks * H::kCacheBlockBytes;
   static constexpr int kFit = (kPromptRing - kKeptBytes - kQueryBytes) / kSlotBytes;
@@ -231,6 +232,34 @@ struct WideUnit : LaneColumns<S, WideLane<S>> {
     }
   }
 
+  // Stores what has come out of all splits in the operand of stage To: a lane has of each quarter
+  // of a quad what is side by side there (prompt_pairs.cuh).
+  template <class To>
+  __device__ __forceinline__ void store_operand(Prompt& c) const {
+    using Lane = WideLane<S>;
+    static_assert(PromptShape<To>::kFilled && H::kHeadDim == H::kPaddedHead &&
+                      H::kHeadDim % 32 == 0,
+                  "what codegen lets attention store so");
+    u16* const operand = c.values<Element>(OperandPage<To>::kPage);
+#pragma unroll
+    for (int i = 0; i < Lane::kColumns; ++i) {
+      const int column = this->first_column + this->lane.column(i), of = this->lane.lane % 4;
+      if (column >= this->columns) continue;
+      const int row = int(this->query(column, 0)) + this->lane.first_dim;
+#pragma unroll
+      for (int quarter = 0; quarter < Lane::kValues / 8; ++quarter) {
+        u32 pairs[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const int n = quarter * 8 + k * 2;
+          pairs[k] = pack2(this->whole(i, n), this->whole(i, n + 1));
+        }
+        store_group<To>(operand, column / H::kGroupHeads, row + quarter * 32, of / 2, of % 2,
+                        make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
+      }
+    }
+  }
+
   // The scores of a slot's blocks.
   __device__ __forceinline__ void score(float (&s)[Wide::kScores], const u8* queries,
                                         const u8* keys) {
@@ -307,11 +336,12 @@ __device__ __forceinline__ void clear_values(u8* values, int rows, int tid) {
   consumer_barrier();
 }
 
-// Attention of a unit to all splits, by all warps of a block.
-template <class S, class Cache>
-__device__ __forceinline__ void attend_wide(Prompt& c, const WideUnits<S>& units, int unit,
+// Attention of a unit to all splits, by all warps of a block, for stage Top of the pass.
+template <class Top, class Units, class Cache>
+__device__ __forceinline__ void attend_wide(Prompt& c, const Units& units, int unit,
                                             const u16* queries, int stride, const Page out,
                                             const u8* sinks, Cache cache) {
+  using S = typename Units::Stage;
   using H = HeadsOf<S>;
   using Wide = WideHeads<S>;
   using Lane = WideLane<S>;
@@ -319,7 +349,7 @@ __device__ __forceinline__ void attend_wide(Prompt& c, const WideUnits<S>& units
   const int column = units.column(unit);
   const Lane lane{c.lane, Wide::kParts > 1 ? group * Wide::kDims : 0};
   const int warp_column = (Wide::kParts > 1 ? c.warp % 4 : c.warp) * Wide::kWarpColumns;
-  WideUnit<S> u(c, cache, units.head(unit), lane, column + warp_column, Wide::kWarpColumns,
+  WideUnit<S> u(c, units, cache, units.head(unit), lane, column + warp_column, Wide::kWarpColumns,
                 reinterpret_cast<float*>(c.ring) +
                     c.warp * Lane::kColumns * Lane::kValues * 32 + c.lane);
   u8* const mine = c.ring + Wide::kKeptBytes +
@@ -329,7 +359,7 @@ __device__ __forceinline__ void attend_wide(Prompt& c, const WideUnits<S>& units
   fence_proxy_async_shared();
   consumer_barrier();
 
-  const int end = c.position + c.tokens;  // rows from there on are not those of a text
+  const int end = c.origin + c.tokens;  // rows from there on are not those of a text
   WideShare<S> share;
 #pragma unroll
   for (int i = 0; i < Wide::kPieces; ++i) clear(share.o[i]);
@@ -387,7 +417,9 @@ __device__ __forceinline__ void attend_wide(Prompt& c, const WideUnits<S>& units
     if (c.lane == 0) barrier_arrive(&c.shared.empty[slot], 1);
     c.next.template advance<Wide::kSlots>();
   }
-  u.store(c, out);
+  using To = typename WritesOperand<Top>::Of;
+  if constexpr (kSame<To, void>) u.template store<(Top::kSplits > 1)>(c, out);
+  else u.template store_operand<To>(c);
 }
 
 // The blocks of the cache of all units of a block of the GPU: the first warp copies keys, and the
@@ -396,39 +428,46 @@ template <class S>
 struct CacheCopies {
   template <class Cache>
   __device__ static __forceinline__ void copy(PromptCopies& c, Cache cache) {
-    using H = HeadsOf<S>;
-    using Wide = WideHeads<S>;
-    const WideUnits<S> units{c.launch.position, c.tokens, c.first};
-    const u8* const of_layer = c.cache + layer_cache<H>(cache) + c.warp * H::kHalfBlockBytes;
-    units.each(block_index(), [&](int unit) {
-      const u8* const head = of_layer + size_t(units.head(unit)) * H::kHeadCacheBytes;
-      auto walk = units.walk(units.column(unit));
-      const bool begins_slots = Wide::begins_slots(walk);
-#pragma unroll 1
-      while (!walk.ends()) {
-        u64* const full = c.await_slot();
-        if (c.warp > 1) {
-          barrier_arrive(full, 1);
-        } else {
-          barrier_arrive_expect(full, Wide::kSlotBlocks * H::kHalfBlockBytes);
-        }
-        u8* to = Wide::slot(c.next.slot) + c.warp * Wide::kSlotBlocks * H::kHalfBlockBytes;
-        const int of_split = walk.split, of_warp = walk.warp;
-        int block = walk.block();
-        bool more = true;
-#pragma unroll 1
-        for (int i = 0; i < Wide::kSlotBlocks; ++i) {
-          if (c.warp < 2)
-            copy_bulk(to, head + size_t(block) * H::kCacheBlockBytes, H::kHalfBlockBytes, full);
-          to += H::kHalfBlockBytes;
-          if (!more) continue;
-          walk.advance();
-          more = !walk.ends() && (!begins_slots || walk.is_in(of_split, of_warp));
-          if (more) block = walk.block();
-        }
-        c.next.template advance<Wide::kSlots>();
-      }
+    each_stage<S, WideUnits>(c.position, c.first, c.tokens, 0, [&](const auto& units) {
+      units.each(block_index(), [&](int unit) { copy_unit(c, units, unit, cache); });
     });
+  }
+
+ private:
+  template <class Units, class Cache>
+  __device__ static __forceinline__ void copy_unit(PromptCopies& c, const Units& units, int unit,
+                                                   Cache cache) {
+    using Of = typename Units::Stage;
+    using H = HeadsOf<Of>;
+    using Wide = WideHeads<Of>;
+    const u8* const head = c.cache + layer_cache<H>(cache) + c.warp * H::kHalfBlockBytes +
+                           size_t(units.head(unit)) * H::kHeadCacheBytes;
+    auto walk = units.walk(units.column(unit));
+    const bool begins_slots = Wide::begins_slots(walk);
+#pragma unroll 1
+    while (!walk.ends()) {
+      u64* const full = c.await_slot();
+      if (c.warp > 1) {
+        barrier_arrive(full, 1);
+      } else {
+        barrier_arrive_expect(full, Wide::kSlotBlocks * H::kHalfBlockBytes);
+      }
+      u8* to = Wide::slot(c.next.slot) + c.warp * Wide::kSlotBlocks * H::kHalfBlockBytes;
+      const int of_split = walk.split, of_warp = walk.warp;
+      int block = walk.block();
+      bool more = true;
+#pragma unroll 1
+      for (int i = 0; i < Wide::kSlotBlocks; ++i) {
+        if (c.warp < 2)
+          copy_bulk(to, head + size_t(block) * H::kCacheBlockBytes, H::kHalfBlockBytes, full);
+        to += H::kHalfBlockBytes;
+        if (!more) continue;
+        walk.advance();
+        more = !walk.ends() && (!begins_slots || walk.is_in(of_split, of_warp));
+        if (more) block = walk.block();
+      }
+      c.next.template advance<Wide::kSlots>();
+    }
   }
 };
 

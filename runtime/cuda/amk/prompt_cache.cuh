@@ -79,44 +79,60 @@ struct BlockWalk {
   }
 };
 
-// The work of attention in a pass. A unit is a kv head and kBlockColumns adjacent columns; a column
-// is a token and one of the query heads of the kv head. Units are dealt to the blocks of the GPU in
-// rounds. The last tokens attend to most rows, so their units come first, and each round deals in
-// the reverse order of the round before: the work of the blocks is balanced.
+// The work of a stage of attention in a pass. A unit is a kv head and kBlockColumns adjacent
+// columns; a column is a token and one of the query heads of the kv head. Units are dealt to the
+// blocks of the GPU in rounds, after those of other stages. The last tokens attend to most rows, so
+// their units come first, and each round deals in the reverse order of the round before: the work
+// of the blocks is balanced.
 template <class S, int kBlockColumns>
 struct ColumnUnits {
+  using Stage = S;
   using H = HeadsOf<S>;
-  int position, tokens;
-  int first = 0;  // token that is computed; a unit begins with it
+  int position;    // of the first token of the pass
+  int begin, end;  // tokens of the stage
+  int dealt;       // units of other stages
 
-  // Those of a head for all tokens, and all that are computed.
   __device__ __forceinline__ int of_head() const {
-    return ceil_div(tokens * H::kGroupHeads, kBlockColumns);
+    return ceil_div((end - begin) * H::kGroupHeads, kBlockColumns);
   }
-  __device__ __forceinline__ int count() const {
-    return H::kKVHeads * (of_head() - first * H::kGroupHeads / kBlockColumns);
-  }
+  __device__ __forceinline__ int count() const { return H::kKVHeads * of_head(); }
   __device__ __forceinline__ static int head(int unit) { return unit % H::kKVHeads; }
   // The first column.
   __device__ __forceinline__ int column(int unit) const {
-    return (of_head() - 1 - unit / H::kKVHeads) * kBlockColumns;
+    return begin * H::kGroupHeads + (of_head() - 1 - unit / H::kKVHeads) * kBlockColumns;
+  }
+  // The position of a column's token, or of the last token.
+  __device__ __forceinline__ int position_of(int column) const {
+    return position + min(column / H::kGroupHeads, end - 1);
   }
   // Calls a function with the number of each unit of a block.
   template <class Function>
   __device__ __forceinline__ void each(int block, const Function& of_unit) const {
 #pragma unroll 1
-    for (int first = 0, turn = 0; first < count(); first += kSMs, ++turn) {
-      const int unit = first + (turn % 2 ? kSMs - 1 - block : block);
-      if (unit < count()) of_unit(unit);
+    for (int turn = dealt / kSMs; turn * kSMs < dealt + count(); ++turn) {
+      const int unit = turn * kSMs + (turn % 2 ? kSMs - 1 - block : block) - dealt;
+      if (unit >= 0 && unit < count()) of_unit(unit);
     }
   }
   // The blocks of the cache that columns from one on see.
   __device__ __forceinline__ BlockWalk<S> walk(int column) const {
-    const int last = min((column + kBlockColumns - 1) / H::kGroupHeads, tokens - 1);
-    return {first_seen<S>(position + column / H::kGroupHeads) / kCacheRows,
-            (position + last) / kCacheRows};
+    return {first_seen<S>(position_of(column)) / kCacheRows,
+            position_of(column + kBlockColumns - 1) / kCacheRows};
   }
 };
+
+// Calls a function with the units of each stage that attends to tokens of a pass, from `first` on
+// and before `end`: those of S, and then those of the stages before.
+template <class S, template <class> class Units, class Function>
+__device__ __forceinline__ void each_stage(int position, int first, int end, int dealt,
+                                           const Function& of_stage) {
+  const int begin = min(max(first, Before<S>::kEnd - position), end);
+  const Units<S> units{position, begin, end, dealt};
+  of_stage(units);
+  if constexpr (!kSame<typename Before<S>::Stage, void>)
+    each_stage<typename Before<S>::Stage, Units>(position, min(first, begin), begin,
+                                                 dealt + units.count(), of_stage);
+}
 
 // Blocks of a head on their way to `bytes` of shared memory, a few ahead of those that are read.
 // Every kAtOnce blocks all warps meet. All consumers of a block call its functions.

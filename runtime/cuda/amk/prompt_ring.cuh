@@ -111,7 +111,7 @@ struct PromptCopies {
   const u8* workspace;
   const u8* cache;
   const TensorMap* maps;
-  int tokens;
+  int position, tokens;
   u32 warp;  // of those that copy
   bool offers;  // logits
   int wanted;   // the first token whose results are wanted
@@ -127,6 +127,7 @@ struct PromptCopies {
         workspace(of.exchange),
         cache(of.cache),
         maps(reinterpret_cast<const TensorMap*>(maps)),
+        position(of.position),
         tokens(of.steps),
         warp(warp),
         offers(of.logits != nullptr || of.chooses),

@@ -199,6 +199,14 @@ struct WritesOperand {
   using Of = void;  // the stage whose operand S writes
 };
 
+// The stage that attends in place of S to tokens at positions before kEnd: variants divide the rows
+// of the cache into different splits. prompt.cu says which, if a pass may have tokens of several.
+template <class S>
+struct Before {
+  using Stage = void;
+  static constexpr int kEnd = 0;
+};
+
 // The first token whose results are wanted, with which a tile begins: when the last layer has its
 // rows in the cache, nobody reads what else is computed of others. Without logits or hidden states,
 // that is the tile of the last token, if one is chosen after it, and otherwise none.

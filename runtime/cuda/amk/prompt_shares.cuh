@@ -61,7 +61,7 @@ struct LaneColumns {
   const u8* head;  // its rows of the cache
   int kv_head;
   Lane lane;
-  int first_column, columns;  // of the warp, of all tokens
+  int first_column, columns;  // of the warp, and the end of all of the stage
   int first, last;            // positions of the warp's first column and of its last
   int position[kColumns];     // of the lane's, or -1
   float own[kColumns] = {};   // their scores with their own rows, in a lane that has met them
@@ -69,28 +69,23 @@ struct LaneColumns {
   float* all;
   Joined<kColumns> of_split, of_all;
 
-  template <class C, class Cache>
-  __device__ __forceinline__ LaneColumns(C& c, Cache cache, int kv_head, Lane lane,
-                                         int first_column, int width, float* all)
+  template <class C, class Units, class Cache>
+  __device__ __forceinline__ LaneColumns(C& c, const Units& units, Cache cache, int kv_head,
+                                         Lane lane, int first_column, int width, float* all)
       : head(head_of_cache<H>(c, cache, kv_head)),
         kv_head(kv_head),
         lane(lane),
         first_column(first_column),
-        columns(c.tokens * H::kGroupHeads),
+        columns(units.end * H::kGroupHeads),
         all(all) {
-    first = position_of(c, first_column);
-    last = first_column < columns ? position_of(c, first_column + width - 1) : -1;
+    first = units.position_of(first_column);
+    last = first_column < columns ? units.position_of(first_column + width - 1) : -1;
 #pragma unroll
     for (int i = 0; i < kColumns; ++i) {
       const int column = first_column + lane.column(i);
-      position[i] = column < columns ? c.position + column / H::kGroupHeads : -1;
+      position[i] = column < columns ? units.position_of(column) : -1;
     }
     forget_split();
-  }
-  // That of a column's token, or of the last token.
-  template <class C>
-  __device__ static __forceinline__ int position_of(const C& c, int column) {
-    return c.position + min(column / H::kGroupHeads, c.tokens - 1);
   }
   // Where a column is among the queries of all tokens.
   __device__ __forceinline__ size_t query(int column, int stride) const {
@@ -145,9 +140,13 @@ struct LaneColumns {
     }
   }
 
-  // Stores what has come out of all splits: to the page, or if there are several where the operand
-  // of the next product will be (combine).
-  template <class C>
+  // What has come out of all splits.
+  __device__ __forceinline__ float whole(int c, int n) const {
+    return divide<Element>(kSplit ? of_all_splits(c, n) : values[c][n], of_all.sum[c]);
+  }
+  // Stores it: to the page, or if it is combined where the operand of
+  // the next product will be.
+  template <bool kCombined, class C>
   __device__ __forceinline__ void store(C& c, const Page out) const {
 #pragma unroll
     for (int i = 0; i < kColumns; ++i) {
@@ -158,9 +157,8 @@ struct LaneColumns {
       for (int n = 0; n < kValues; ++n) {
         const int dim = lane.dim(n);
         if (H::kPaddedHead > H::kHeadDim && dim >= H::kHeadDim) continue;
-        const float value =
-            divide<Element>(kSplit ? of_all_splits(i, n) : values[i][n], of_all.sum[i]);
-        if constexpr (!kSplit) publish<Element>(c, out, row + dim, value);
+        const float value = whole(i, n);
+        if constexpr (!kCombined) publish<Element>(c, out, row + dim, value);
         else reinterpret_cast<u16*>(c.operand())[row + dim] = Element::from_float(value);
       }
     }

@@ -15,6 +15,12 @@ constexpr int kMostMatrices = kLayers * 8 + 16;
 template <class S>
 constexpr bool kOffers = false;
 
+// The position by which a pass chooses the stages of a variant. One that may have tokens of several
+// takes the last variant, whose attention has those of the others do their tokens (Before).
+__device__ __forceinline__ int variant_position(const Launch& launch) {
+  return AMK_PROMPT_SPANS ? kMaxSeq - 1 : launch.position;
+}
+
 // What a walk knows of a launch: a pass is one step.
 struct PassLaunch {
   const u8* weights;
@@ -22,7 +28,7 @@ struct PassLaunch {
   int steps = 1;
 
   __device__ __forceinline__ explicit PassLaunch(const Launch& launch)
-      : weights(launch.weights), position(launch.position) {}
+      : weights(launch.weights), position(variant_position(launch)) {}
 };
 
 // The lines of the walk that lie between two loops over stages, all of them at once.

@@ -19,7 +19,7 @@ static int mixed_rows;
 static uint32_t pass_exchange = 8192;
 
 // amk::PromptInfo of the kernel for prompts, whose image says " prompt=N". It is the only one of its image.
-static struct { uint32_t abi, tokens, threads, shared; uint64_t workspace, matrices, maps; uint32_t most, reserved; } prompt;
+static struct { uint32_t abi, tokens, threads, shared; uint64_t workspace, matrices, maps; uint32_t most, spans; } prompt;
 static int is_prompt, prompt_short;
 static long prompt_off, prompt_lost;  // a bit of its logits; at this position its row of the cache is another token's
 static long prompt_picks;  // what is added to the id that it chooses
@@ -139,7 +139,7 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
     prompt_lost = number(image, "prompt_lost", -1);
     pass_more = number(image, "more", 0), pass_layout = number(image, "layout", 0), pass_model = number(image, "model", 0);
     prompt.matrices = number(image, "prompt_list", 1024), prompt.maps = number(image, "prompt_maps", 2048);
-    prompt.most = number(image, "prompt_matrices", 4);
+    prompt.most = number(image, "prompt_matrices", 4), prompt.spans = number(image, "prompt_spans", 1);
     return 0;
   }
   const char *rows = strstr(image, " rows="), *sequences = strstr(image, " sequences=");

@@ -251,7 +251,8 @@ static void read_prompt(void* arg) {
   if (((uint64_t*)host(l->exchange))[1]) complain("what an earlier pass has chosen is still there");
   if (l->steps < 1 || l->steps > (int)prompt.tokens) complain("more tokens than a pass over a prompt takes");
   if (l->logits && l->steps > 32) complain("logits of more tokens than there is room for");
-  if (variant_of(l->position) != variant_of(l->position + l->steps - 1)) complain("a pass runs into another variant");
+  if (!prompt.spans && variant_of(l->position) != variant_of(l->position + l->steps - 1))
+    complain("a pass runs into another variant");
   if (l->position < 0 || l->position + l->steps > (int)info.max_seq) complain("positions past the end");
   for (uint64_t i = 0; i < prompt.workspace; i++) {
     if (i == 1024) i = 4096;  // between them are addresses and tensor maps, which have any bytes
