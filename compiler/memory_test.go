@@ -102,7 +102,9 @@ func TestMemoryOfPrompts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	for _, model := range []string{config8B, "../testdata/configs/llama-3.2-1b", "../testdata/configs/qwen3-8b"} {
+	for model, positions := range map[string]int{config8B: 8192, "../testdata/configs/llama-3.2-1b": 8192,
+		"../testdata/configs/qwen3-8b": 8192, "../testdata/configs/gpt-oss-20b": 8192,
+		"../testdata/configs/qwen3-30b-a3b": 512} { // so short a context is not split
 		bytes := map[int]uint64{}
 		small := *ir.FindTarget("h100")
 		small.HBMBytes = 16 << 30
@@ -112,8 +114,8 @@ func TestMemoryOfPrompts(t *testing.T) {
 				if tokens >= 0 {
 					knobs.PromptTokens.Set(&config, tokens)
 				}
-				l, err := RunPasses(Options{Model: model, Name: "m", Target: target, ConfigOnly: true, MaxSeq: 8192,
-					Config: config})
+				l, err := RunPasses(Options{Model: model, Name: "m", Target: target, ConfigOnly: true,
+					MaxSeq: positions, Config: config})
 				require.NoError(t, err)
 				f, err := Memory(l.Program)
 				require.NoError(t, err)

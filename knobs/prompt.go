@@ -9,30 +9,43 @@ import (
 )
 
 const (
-	promptTile  = 64 // tokens that a block multiplies at once
-	promptShare = 64 // of the target's memory, one part
+	promptTile  = 64  // tokens that a block multiplies at once
+	listedTile  = 128 // and those of an expert, at most
+	promptShare = 64  // of the target's memory, one part
 )
 
 // promptThatFits is the default of prompt.tokens. The vectors of a token are the residual, what the stages of a layer
-// publish, and, where a long context is split, the shares of the splits.
+// publish, what each of its experts reads and makes, and, where a long context is split, the shares of the splits.
 func promptThatFits(c *Case, _ string) int {
 	tokens := max(promptTile, min(c.rows[PromptTokens].Default, countedTokens(c)/promptTile*promptTile))
 	if c.Target == nil || c.Target.HBMBytes <= 0 {
 		return tokens
 	}
-	fit := c.Target.HBMBytes / promptShare / max(1, promptTokenBytes(c))
+	fit := (c.Target.HBMBytes/promptShare - listedBytes(c.Model)) / max(1, promptTokenBytes(c))
 	return max(promptTile, min(tokens, fit/promptTile*promptTile))
 }
 
 // promptTokenBytes is an estimate from above of what a token takes of the workspace of a pass, as stages of each kind
-// have their pages in as many copies as the exchanges of a step, with a word of 4 bytes for a pair of elements.
+// have their pages in as many copies as the exchanges of a step, with a word of 4 bytes for a pair of elements. Each of
+// a token's experts has the token's vector, and a sum in fp32 for each row of its result.
 func promptTokenBytes(c *Case) int {
 	m := c.Model
-	bytes := 4*m.Hidden + 4*m.Most(ir.HeadDimOf) + 2*slices.Max(m.Columns())
+	bytes := 4*m.Hidden + 4*m.Most(ir.HeadDimOf)
+	bytes += 2 * max(slices.Max(m.Columns()), m.Most(ir.PerTokenOf)*listedColumns(m))
 	bytes += c.Of(Copies) * 2 * m.Most(func(f *ir.LayerFacts) int {
-		return 2*m.Hidden + 2*f.QueryRows() + 2*f.KeyRows() + f.Intermediate
+		return 2*m.Hidden + 2*f.QueryRows() + 2*f.KeyRows() + max(1, f.PerToken)*f.Intermediate + f.Shared +
+			2*f.Scores()
 	})
+	bytes += 4 * m.Most(func(f *ir.LayerFacts) int { return f.PerToken * (m.Hidden + 4) })
 	return bytes + 4*splitResults(c)
+}
+
+// listedBytes is what experts without tokens take of the operand of a product, each a tile.
+func listedBytes(m *ir.Model) int { return 2 * listedTile * m.Most(ir.ExpertsOf) * listedColumns(m) }
+
+// listedColumns is the widest vector that the matrices of experts are multiplied by.
+func listedColumns(m *ir.Model) int {
+	return max(m.Hidden, m.Most(func(f *ir.LayerFacts) int { return min(f.Experts, 1) * f.Intermediate }))
 }
 
 // splitResults is how many numbers the splits of a token publish: of each head its result, a maximum and a sum.
