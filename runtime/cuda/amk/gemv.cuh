@@ -84,6 +84,8 @@ __device__ __forceinline__ void gemv_of(C& c, const Reader& in, Finish&& finish,
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv(C& c, const Reader& in, Finish&& finish) {
   if constexpr (kTokenByToken<S>) {
+    static_assert((kSelected<S> > 1 ? S::kColumns : S::kRows) == kHidden,
+                  "what a layer's second product makes of a token may take the first one's place");
 #pragma unroll 1
     for (int token = 0; token < kTokens; ++token) gemv_of<S>(c, in, finish, token);
   } else if constexpr (kTokens == 1) {
