@@ -92,6 +92,14 @@ func (f *LayerFacts) State() State {
 	return f.Attended()
 }
 
+// keeping is how many units of a sequence keep something from step to step: kv heads, groups of channels, or states.
+func (f *LayerFacts) keeping() int {
+	if f.StateHeads > 0 {
+		return f.StateHeads
+	}
+	return f.State().Heads
+}
+
 // Attended is what attention keeps; nothing in a layer without.
 func (f *LayerFacts) Attended() State {
 	if f.Taps > 0 {

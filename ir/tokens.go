@@ -204,7 +204,7 @@ type tokenOperand struct {
 	*Operand
 	axis, rows int
 	scalar     bool // one number for each row
-	cache      bool // rows of a cache
+	kept       bool // of a sequence, from step to step
 	settings   bool // of several sequences
 }
 
@@ -217,7 +217,7 @@ func (t tokens) eachOp(p *Program, axes map[string]int, grouped bool,
 	for i := range p.Variants {
 		p.Variants[i].Each(func(s *Stage, l *Loop) {
 			index := FirstIndex(s, l)
-			heads := max(1, p.FactsOf(s, l).State().Heads)
+			heads := max(1, p.FactsOf(s, l).keeping())
 			u := t.unitsOf(heads, s)
 			groups := t.rowGroups(heads, s)
 			for k := range s.Ops {
@@ -249,7 +249,7 @@ func (t tokens) eachOp(p *Program, axes map[string]int, grouped bool,
 
 func (t tokens) operand(b *Buffer, axes map[string]int, of *Operand, o *Op) tokenOperand {
 	operand := tokenOperand{Operand: of, axis: -1, rows: -1, scalar: b.Role == RoleToken || b.Role == RoleNext,
-		cache: b.Kind == KVCache, settings: b.Role == RoleSampling && t.NumSequences() > 1}
+		kept: b.Kind.OfSequences(), settings: b.Role == RoleSampling && t.NumSequences() > 1}
 	if axis, has := axes[b.Name]; has {
 		operand.axis = axis
 		return operand

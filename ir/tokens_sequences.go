@@ -36,9 +36,9 @@ func (t tokens) ofOne(b *Buffer) error {
 	return nil
 }
 
-// units are those of a stage of attention or of a convolution, in a pass of several sequences.
+// units are those of a stage of attention, of a convolution or of a recurrence, in a pass of several sequences.
 type units struct {
-	of    Expr // which kv head a unit has, or group of channels, of all sequences
+	of    Expr // which kv head a unit has, or group of channels, or head of values, of all sequences
 	heads int  // of one
 	rows  int  // of each sequence
 }
@@ -49,7 +49,7 @@ func (t tokens) unitsOf(heads int, s *Stage) *units {
 		return nil
 	}
 	for k := range s.Ops {
-		if o := &s.Ops[k]; o.Code == ATTENTION || o.Code == ShortConv {
+		if o := &s.Ops[k]; o.Code == ATTENTION || o.Code == ShortConv || o.Code == StateConv {
 			return &units{Symbol(SpanA).Div(max(1, o.IntAt("parts", 0, 1))), heads, t.NumRows()}
 		}
 	}
@@ -84,7 +84,7 @@ func (u *units) ofAll(o *Op, operands []tokenOperand) {
 			of.Dims[of.rows].Hi = of.Dims[of.rows].Lo.Add(Int(u.rows))
 		}
 		switch {
-		case of.cache:
+		case of.kept:
 			of.Dims = inserted(of.Dims, 0, Index(u.sequence()))
 		case of.axis == 0:
 			first, end := u.sequence(), u.sequence().Add(Int(1))
@@ -101,7 +101,7 @@ func (u *units) ofOne(o *Op, operands []tokenOperand) {
 		if of.rows >= 0 {
 			of.Dims[of.rows].Hi = of.Dims[of.rows].Lo.Add(Int(1))
 		}
-		if at := max(0, of.axis); (of.cache || of.axis >= 0) && at < len(of.Dims) {
+		if at := max(0, of.axis); (of.kept || of.axis >= 0) && at < len(of.Dims) {
 			of.Dims = without(of.Dims, at)
 		}
 	}

@@ -112,6 +112,21 @@ func severalSession(t testing.TB, s *State) *refvm.Session {
 // tokenAt is what stands at a position of a sequence.
 func tokenAt(s, pos, vocab int) int { return (s*31 + pos*7 + pos*pos*3 + 5) % vocab }
 
+// A pass of several tokens says nothing that the program of one token and the numbers of the pass do not.
+func TestPassesAreOfOneToken(t *testing.T) {
+	for model := range severalModels {
+		for _, pass := range severalPasses {
+			s := severalState(t, model, "bfloat16", pass, "pagecolor")
+			one, err := ir.OneToken(s.Program)
+			require.NoError(t, err, "%s %v", model, pass)
+			require.Equal(t, 1, one.Pass.NumTokens())
+			again, err := ir.ForTokens(one, pass)
+			require.NoError(t, err)
+			require.Equal(t, string(ir.Print(s.Program)), string(ir.Print(again)), "%s %v", model, pass)
+		}
+	}
+}
+
 // A token of a pass is, to the bit, what a step of one token is at its position: whatever the other rows are, wherever
 // the other sequences are, and however many rows before it were rejected drafts. Without AMKC_LONG, float32 is asked of
 // the last pass alone.
