@@ -186,7 +186,7 @@ func (x *facts) usual() {
 	x.layers = x.count("block_count", 0)
 	x.hidden = x.count("embedding_length", 0)
 	x.heads = x.count("attention.head_count", 0)
-	x.kvHeads = x.count("attention.head_count_kv", x.heads)
+	x.kvHeads = x.headsOfKeys()
 	x.trained = x.count("context_length", 0)
 	c["num_hidden_layers"], c["hidden_size"] = x.layers, x.hidden
 	c["intermediate_size"] = x.count("feed_forward_length", 0)
@@ -389,8 +389,15 @@ func (x *facts) named() []NamedTensor {
 			}
 			continue
 		}
-		if slices.Contains(rows, part) && len(t.Shape) == 1 {
+		if kind, expert, one := strings.Cut(part, "."); one && x.experts > 0 && partsOfExperts[kind+"_exps"] != nil {
+			x.fail(t.Name, "is a matrix of expert %s alone, as files of before 2024 have them; want one tensor of all "+
+				"experts, %s_exps: convert the model again", expert, kind)
+		}
+		if x.family.isRow(part) && len(t.Shape) == 1 {
 			n.Shape = []int{1, t.Shape[0]}
+		}
+		if part == "shortconv.conv" && len(t.Shape) == 2 {
+			n.Shape = []int{t.Shape[0], 1, t.Shape[1]}
 		}
 		switch {
 		case !x.family.pairs:

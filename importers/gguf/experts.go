@@ -12,11 +12,19 @@ import (
 // mostOfExperts bounds the tensors that those of experts become: 61 layers with 256 experts have 46,848.
 const mostOfExperts = 1 << 18
 
-// softmax is the function that makes scores of what a router computes, as files number them.
-const softmax = 1
+// The functions that make scores of what a router computes, as files number them.
+const (
+	softmax = 1
+	sigmoid = 2
+)
 
-// rows are tensors of a layer that are vectors in a file, and one row of a matrix in a checkpoint.
-var rows = []string{"ffn_gate_inp_shexp", "exp_probs_b"}
+// choosing is the part of a layer that is added to scores for the choice alone.
+const choosing = "exp_probs_b.bias"
+
+// isRow reports whether a part of a layer is a vector in a file, and one row of a matrix in a checkpoint.
+func (f *family) isRow(part string) bool {
+	return part == "ffn_gate_inp_shexp" || f.experts != nil && f.experts.rows && choosing == part+".bias"
+}
 
 // partsOfExperts are the tensors of a layer that have the matrices of all experts, and which part of one they are.
 var partsOfExperts = map[string]func(*experts) string{
@@ -49,12 +57,16 @@ func (x *facts) mixture() {
 	if e.normed != "" {
 		c[e.normed] = e.weights
 	}
+	scores := []Value{int64(0), int64(softmax)}
+	if e.sigmoid {
+		scores = []Value{int64(sigmoid)}
+	}
 	for _, of := range []struct {
 		field    string
 		accepted []Value
 	}{
 		{"expert_group_count", []Value{int64(0), int64(1)}}, {"expert_group_used_count", []Value{int64(0), int64(1)}},
-		{"expert_gating_func", []Value{int64(0), int64(softmax)}},
+		{"expert_gating_func", scores},
 		{"expert_weights_scale", []Value{float32(0), float32(1)}}, {"expert_weights_norm", []Value{e.weights}},
 	} {
 		x.only(of.field, of.accepted...)

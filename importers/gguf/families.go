@@ -31,6 +31,9 @@ type experts struct {
 	router, part   string // the parts of a layer
 	gate, up, down string // parts of an expert
 	normed         string // the field that says whether weights of the chosen ones add up to 1; "": they do
+	sigmoid        bool   // scores are sigmoids, not a softmax
+	choosing       string // what is added to scores for the choice alone; "": nothing is
+	rows           bool   // which a checkpoint has as one row of a matrix
 	weights        bool   // whether they do, in llama.cpp
 	only           bool   // every file has experts
 }
@@ -53,7 +56,7 @@ var usualParts = map[string]string{
 }
 
 var outerParts = map[string]string{"token_embd": "model.embed_tokens", "output_norm": "model.norm",
-	"output": "lm_head"}
+	"token_embd_norm": "model.embedding_norm", "output": "lm_head"}
 
 // postNorms are parts of families with a norm after each branch.
 var postNorms = map[string]string{"post_attention_norm": "post_attention_layernorm",
@@ -81,10 +84,17 @@ var families = map[string]family{
 		"attn_sinks.weight": "self_attn.sinks", "post_attention_norm": "post_attention_layernorm"}},
 	"ernie4_5-moe": {modelType: "ernie4_5_moe", class: "Ernie4_5_MoeForCausalLM", experts: &experts{
 		count: "moe_num_experts", width: "moe_intermediate_size", router: "mlp.gate", part: "mlp.experts",
-		gate: "gate_proj", up: "up_proj", down: "down_proj", weights: true, only: true}, facts: (*facts).ernieMoE,
-		parts: map[string]string{"exp_probs_b.bias": "mlp.moe_statics.e_score_correction_bias",
+		gate: "gate_proj", up: "up_proj", down: "down_proj", weights: true, only: true, rows: true,
+		choosing: "mlp.moe_statics.e_score_correction_bias"}, facts: (*facts).ernieMoE,
+		parts: map[string]string{
 			"ffn_gate_shexp": "mlp.shared_experts.gate_proj", "ffn_up_shexp": "mlp.shared_experts.up_proj",
 			"ffn_down_shexp": "mlp.shared_experts.down_proj"}},
+	"lfm2": {modelType: "lfm2", class: "Lfm2ForCausalLM", eps: "norm_eps", parts: convolved,
+		facts: (*facts).lfm2},
+	"lfm2moe": {modelType: "lfm2_moe", class: "Lfm2MoeForCausalLM", eps: "norm_eps", parts: convolved,
+		experts: &experts{count: "num_experts", width: "moe_intermediate_size", router: "feed_forward.gate",
+			part: "feed_forward.experts", gate: "w1", up: "w3", down: "w2", normed: "norm_topk_prob", weights: true,
+			sigmoid: true, only: true, choosing: "feed_forward.expert_bias"}, facts: (*facts).lfm2MoE},
 	"gemma": {modelType: "gemma", class: "GemmaForCausalLM", offset: true, gate: "hidden_act", tied: true},
 	"gemma2": {modelType: "gemma2", class: "Gemma2ForCausalLM", parts: postNorms, offset: true,
 		gate: "hidden_activation", tied: true, facts: (*facts).gemma2},
@@ -169,6 +179,9 @@ func (f *family) hfName(name string) string {
 		}
 		if f.experts != nil && part == "ffn_gate_inp" {
 			named, known = f.experts.router, true
+		}
+		if f.experts != nil && f.experts.choosing != "" && part+"."+ending == choosing {
+			return "model.layers." + layer + "." + f.experts.choosing
 		}
 		if known {
 			return "model.layers." + layer + "." + named + "." + ending

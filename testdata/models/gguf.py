@@ -56,6 +56,8 @@ SIZES = {"hidden_size": 40, "intermediate_size": 56, "num_hidden_layers": 3, "nu
          "num_key_value_heads": 2, "vocab_size": 128, "rms_norm_eps": 1e-5}
 WHOLE = {**SIZES, "hidden_size": 64, "intermediate_size": 96}  # whole blocks of 32 columns
 LAYERNORM = {**{k: v for k, v in SIZES.items() if k != "rms_norm_eps"}, "layer_norm_eps": 1e-5}
+CONVOLVED = {**{k: v for k, v in SIZES.items() if k != "rms_norm_eps"}, "norm_eps": 1e-5, "num_hidden_layers": 4,
+             "conv_L_cache": 3, "layer_types": ["conv", "full_attention", "conv", "full_attention"]}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 64}
 TWO_ROPES = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e5},
@@ -124,6 +126,11 @@ MODELS = {
         "original_max_position_embeddings": 64}}, {"exps": "MXFP4", "": "Q8_0"}),
     "ernie4_5-moe": ("Ernie4_5_MoeConfig", {**SIZES, "moe_num_experts": 6, "moe_k": 3, "moe_intermediate_size": 24,
                                             "moe_num_shared_experts": 2, "moe_layer_start_index": 1}, None),
+    "lfm2": ("Lfm2Config", {**CONVOLVED, "intermediate_size": 56, "block_auto_adjust_ff_dim": False}, None),
+    "lfm2-q8_0": ("Lfm2Config", {**CONVOLVED, "hidden_size": 64, "intermediate_size": 96,
+                                 "block_auto_adjust_ff_dim": False}, "Q8_0"),
+    "lfm2moe": ("Lfm2MoeConfig", {**CONVOLVED, "num_experts": 6, "num_experts_per_tok": 3, "num_dense_layers": 1,
+                                  "moe_intermediate_size": 24}, None),
 }
 # Models of whose files transformers does not read all fields.
 UNREAD = {"gemma2", "qwen3-yarn", "gemma3", "stablelm", "phi3-long", "llama-llama3", "llama-biases", "starcoder2",
@@ -166,7 +173,8 @@ def requantise(path, blocks):
     values = {}
     for t in reader.tensors:
         data = dequantize(t.data, t.tensor_type)
-        if len(t.shape) > 1 and blocks and "ffn_gate_inp" not in t.name and t.name.endswith("weight"):
+        plain = "ffn_gate_inp" in t.name or "shortconv.conv" in t.name or not t.name.endswith("weight")
+        if len(t.shape) > 1 and blocks and not plain:
             kind = gguf.GGMLQuantizationType[type_of(t.name, blocks)]
             data = quantize(data, kind)
             values[t.name] = dequantize(data, kind)
