@@ -153,6 +153,9 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},
 		Traffic: b.traffic(),
 	}
+	if n := p.NumRanks(); n > 1 {
+		f.Ranks = n
+	}
 	if m.Cache != m.Weights {
 		f.Model.Cache = m.Cache.String()
 	}

@@ -201,6 +201,9 @@ func (r *referenceWriter) linear(n *ir.GraphNode, x value) error {
 	}
 	l := launch{name: n.Name, blocks: fmt.Sprintf("blocks_for_rows(%d)", rows), lines: calls("linear", args...)}
 	switch {
+	case n.Weights[0].Chain.SharesColumns():
+		l.stage, l.result, l.repeats = n.Name, strings.TrimPrefix(out.at, "v."), "kSums"
+		l.size, l.bytes = rows, "4"
 	case r.isBranch(n):
 		l.stage, l.result = stageName([]*ir.GraphNode{n}), strings.TrimPrefix(out.at, "v.")
 		l.size, l.bytes = rows, "Element::kBytes"

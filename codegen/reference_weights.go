@@ -87,6 +87,8 @@ func rowsOf(shape []int, chain transform.Chain) int {
 		switch {
 		case t.Kind == transform.Transpose:
 			rows, columns = columns, rows
+		case t.Kind == transform.Share:
+			rows = t.Ints[0]
 		case t.Kind == transform.Rows && len(t.Ints) == 2:
 			rows = t.Ints[1] - t.Ints[0]
 		case t.Kind == transform.Rows:

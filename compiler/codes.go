@@ -46,10 +46,6 @@ Say so, in GiB, or 0 for a build that is not compared:
     amkc model/ -o build/ --target a100 --memory 80
 
 A target of which no memory is known, sm_NN without --memory, is not compared.`)
-	codeRanks = diag.New("AMK5126", "a model for several GPUs cannot be built yet", `
-With --gpus N the model is shared by N GPUs, the program of each is made, and the reference VM runs all of them: dump
-prints it, cost predicts it, and logits, run and chat with --device ref decode with it. The launcher starts one kernel,
-so no build is made. Compile for one GPU, with {"tiling":{"gemv":{"parts":N}}} for the same logits.`)
 	codeLeaveOut = diag.New("AMK5127", "no matrix can be left out of the weights", `
 With --leave-out a host that loads the build makes the random matrices, from a pattern of their format. The K-quants of
 GGUF files have none, and all matrices of this model are stored so: weights.safetensors would have them all. Leave the

@@ -30,7 +30,7 @@ func (l *Scheduled) checkLeftOut() error {
 // norms are near 1, and the frequencies of rotations follow from the model.
 func inventedOf(p *ir.Program, seed uint64) *host.Invented {
 	v := &host.Invented{Seed: seed}
-	places, size := ir.WeightArena(p)
+	places, size := ir.PackedWeights(p)
 	for i, pl := range places {
 		b := &p.Buffers[pl.Buffer]
 		if b.Kind != ir.Weight || len(b.Shape) < 2 {

@@ -14,13 +14,6 @@ import (
 // Lacking says what of the programs of a build the kernel has no form for, and nil where it has one for all. The proof
 // for the kernel would refuse it op by op, and the cost model stage by stage.
 func Lacking(model string, of ...*ir.Program) error {
-	for _, p := range of {
-		if n := p.NumRanks(); n > 1 {
-			return diag.Errorf(codeRanks, model, "the launcher starts one kernel, and not yet one on each of %d GPUs, "+
-				"so nothing is emitted; dump and cost take --gpus, and logits, run "+
-				"and chat take it with --device ref", n)
-		}
-	}
 	var stages, lacks []string
 	add := func(list *[]string, name string) {
 		if !slices.Contains(*list, name) {

@@ -38,11 +38,11 @@ func packedSpec(b *ir.Buffer, name string) checkpoint.Spec {
 const packedFormat = "amkc packed 4"
 
 // Pack calibrates the weights of a lowered program, if it has a calibration text, and writes them packed: one
-// safetensors file whose data section is ir.WeightArena. It returns the file's size and digest.
+// safetensors file whose data section is ir.PackedWeights. It returns the file's size and digest.
 func Pack(ctx context.Context, l *Scheduled, path string, report progress.Func) (bytes int64, digest string,
 	err error) {
 	invented := l.invented()
-	places, size := ir.WeightArena(l.Program)
+	places, size := ir.PackedWeights(l.Program)
 	var specs []checkpoint.Spec
 	for _, pl := range places {
 		if invented.Find(int64(pl.Offset)) == nil {
@@ -74,7 +74,8 @@ func Pack(ctx context.Context, l *Scheduled, path string, report progress.Func) 
 			next = places[i+1].Offset
 		}
 		out := &tensorWriter{w: w, name: pl.Name}
-		if err := l.Weights.Pack(out, &l.Program.Buffers[pl.Buffer], pl.Index); err != nil {
+		own := l.Program.Buffers[pl.Buffer].OfRank(pl.Rank)
+		if err := l.Weights.Pack(out, &own, pl.Index); err != nil {
 			return 0, "", err
 		}
 		if pad := next - pl.Offset - out.written; pad > 0 {
@@ -117,10 +118,10 @@ func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (weightDigest
 		return l.packed, nil
 	}
 	h := sha256.New()
-	places, size := ir.WeightArena(l.Program)
+	places, size := ir.PackedWeights(l.Program)
 	fmt.Fprintf(h, "amkc packed 6\n%d\n", size)
 	for _, pl := range places {
-		b := &l.Program.Buffers[pl.Buffer]
+		b := l.Program.Buffers[pl.Buffer].OfRank(pl.Rank)
 		fmt.Fprintf(h, "%s %d %v %v %v %v\n", pl.Name, pl.Offset, b.DType, b.Shape, b.Layout, b.Pieces)
 	}
 	for k := range l.Graph.Kinds {

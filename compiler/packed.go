@@ -57,7 +57,7 @@ func OpenBuild(dir string) (*PackedBuild, error) {
 				"has other random matrices than this amkc makes for %s; compile the model again", ProgramFile),
 				b.file.Close())
 		}
-		places, _ := ir.WeightArena(b.Program)
+		places, _ := ir.PackedWeights(b.Program)
 		for _, pl := range places {
 			b.places[pl.Name] = int64(pl.Offset)
 		}

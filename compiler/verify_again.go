@@ -27,10 +27,10 @@ differs: it was edited, its config.json was, or the build was written by another
 says. Compile again.`)
 
 	codeOtherWeights = diag.New("AMK4907", "packed weights are not those that the program reads", `
-weights.safetensors has one tensor for each weight of the program, in the order of ir.WeightArena, with the type and the
-shape that the program's format makes of it; and it holds the frequencies of rotations, which follow from config.json.
-This file says of itself that it holds something else, or has other frequencies. What other tensors hold is of the
-checkpoint, and nothing in the build says what it should be. Compile again.`)
+weights.safetensors has one tensor for each weight of the program, in the order of ir.PackedWeights, with the type and
+the shape that the program's format makes of it; and it holds the frequencies of rotations, which follow from
+config.json. This file says of itself that it holds something else, or has other frequencies. What other tensors hold
+is of the checkpoint, and nothing in the build says what it should be. Compile again.`)
 )
 
 // compileAgain runs the passes over a build's config.json once more, without its weights. What the user chose is in the
@@ -39,7 +39,7 @@ checkpoint, and nothing in the build says what it should be. Compile again.`)
 func compileAgain(dir string, m *codegen.Manifest, p *ir.Program, more []*ir.Program) (l *Scheduled, model bool,
 	err error) {
 	o := Options{Model: dir, Name: p.Model.Name, ConfigOnly: true, DType: &p.Model.Weights, MaxSeq: p.Model.MaxSeq,
-		Target: p.Target, Config: p.Config, AssumeInert: m.Source.AssumeInert, Cache: &p.Model.Cache,
+		Ranks: p.Ranks, Target: p.Target, Config: p.Config, AssumeInert: m.Source.AssumeInert, Cache: &p.Model.Cache,
 		tensors: tensorsOf(p)}
 	if len(m.Source.Weights) > 0 {
 		if o.Formats, err = passes.ParseWeightFormats(strings.Join(m.Source.Weights, ",")); err != nil {
@@ -81,7 +81,7 @@ func (v *Verification) checkWeights(path string, p *ir.Program, g *ir.Graph, inv
 		return
 	}
 	defer file.Close()
-	places, _ := ir.WeightArena(p)
+	places, _ := ir.PackedWeights(p)
 	places = slices.DeleteFunc(places, func(pl ir.Placement) bool { return invented.Find(int64(pl.Offset)) != nil })
 	tensors, computed := file.Tensors(), passes.NewWeights(nil, g, nil)
 	if len(tensors) != len(places) {

@@ -181,7 +181,7 @@ func explored(ctx context.Context, o Options, objects *Objects, dir string, run 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	device, err := deviceOf(&facts.Target)
+	device, err := deviceOf(facts)
 	if err != nil {
 		return nil, &host.BuildError{Path: filepath.Join(dir, host.ManifestFile), What: err.Error()}
 	}

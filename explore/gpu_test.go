@@ -63,7 +63,7 @@ func recordOn(t *testing.T, build string, cpu map[string][]byte) string {
 	require.NoError(t, layOut(dir, build, objects))
 	facts, err := host.ReadFacts(dir)
 	require.NoError(t, err)
-	device, err := deviceOf(&facts.Target)
+	device, err := deviceOf(facts)
 	require.NoError(t, err)
 	args, err := json.Marshal([]string{filepath.Join(dir, tracedDir), objects.Library, file, build})
 	require.NoError(t, err)

@@ -62,7 +62,10 @@ func Jobs(facts *host.Facts) []Job {
 			run: (*attempt).drawings},
 		{Name: endsJob, Doc: "held to the plain kernels, at the ends of variants", run: (*attempt).ends},
 		{Name: measureJob, Doc: "the kernels that amkc bench and amkc profile measure", run: (*attempt).measure},
-		{Name: referenceJob, Doc: "stage by stage held to the reference VM", run: (*attempt).reference},
+	}
+	if facts.NumRanks() == 1 { // a trace of several GPUs is not taken
+		jobs = append(jobs, Job{Name: referenceJob, Doc: "stage by stage held to the reference VM",
+			run: (*attempt).reference})
 	}
 	for _, p := range facts.Passes {
 		if p.NumSequences() > 1 {

@@ -32,9 +32,21 @@ func drawn() map[string]sampling.Options {
 	}
 }
 
+// drawnBy are those that the kernel of a build draws by: on several GPUs it leaves no tokens out by their probability,
+// for the rounds of that join the SMs of one.
+func (a *attempt) drawnBy() map[string]sampling.Options {
+	all := drawn()
+	if a.facts.NumRanks() == 1 {
+		return all
+	}
+	penalty := all["a temperature"]
+	penalty.RepetitionPenalty, penalty.FrequencyPenalty = 1.2, 0.5
+	return map[string]sampling.Options{"a temperature": all["a temperature"], "penalties": penalty}
+}
+
 // drawings has the kernel draw tokens, and the host from the logits of the same text.
 func (a *attempt) drawings() error {
-	settings := drawn()
+	settings := a.drawnBy()
 	for _, name := range sorted(settings) {
 		// the first token, and the others in one launch, whose second step counts what the first has chosen
 		if err := a.drawing(name, settings[name], chosenTokens); err != nil {
@@ -89,6 +101,9 @@ func (a *attempt) ties() error {
 		minP float64 // leaves out next to nothing, but is looked at
 		are  func(x, y int) bool
 	}{{"a tie of a thread", 0, ofThread}, {"a tie of SMs", 0, ofSMs}, {"a tie of SMs and a filter", 1e-9, ofSMs}} {
+		if t.minP > 0 && a.facts.NumRanks() > 1 {
+			continue
+		}
 		o, found, err := a.tie(logits, t.minP, t.are)
 		if err == nil && found {
 			err = a.drawing(t.name, o, 1)

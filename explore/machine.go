@@ -20,13 +20,14 @@ type control struct {
 // deviceVariable is the environment variable by which the machine learns what GPU it is.
 const deviceVariable = "AMK_CPU_DEVICE"
 
-// deviceOf is the GPU that a build is for.
-func deviceOf(target *host.Target) (string, error) {
+// deviceOf is the GPU that a build is for, or those.
+func deviceOf(facts *host.Facts) (string, error) {
+	target, gpus := &facts.Target, facts.NumRanks()
 	var arch int
 	if _, err := fmt.Sscanf(target.Arch, "sm_%d", &arch); err != nil {
 		return "", fmt.Errorf("the architecture %q of the build is not valid", target.Arch)
 	}
-	text, err := json.Marshal(map[string]int{"arch": arch, "sms": target.SMs})
+	text, err := json.Marshal(map[string]int{"arch": arch, "sms": gpus * target.SMs, "gpus": gpus})
 	return string(text), err
 }
 

@@ -194,7 +194,7 @@ func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutate
 		return nil, diag.Errorf(codeWorker, run, "cannot be written: %s", infile.Reason(err))
 	}
 	b.dir = run
-	device, err := deviceOf(&b.facts.Target)
+	device, err := deviceOf(b.facts)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,8 @@ type Placement struct {
 	Name   string // resolved
 	Buffer int    // index into Program.Buffers
 	Index  int    // member of the family, 0 for a plain buffer
-	Offset int    // bytes from the start of the arena
+	Rank   int    // whose arena it is in
+	Offset int    // bytes from the start of the arena, or of those of all ranks
 	Bytes  int    // what the layout needs, padding to ArenaAlign not counted
 }
 
@@ -15,10 +16,22 @@ const ArenaAlign = 256
 // WeightArena places the WEIGHT and CONST buffers. Families come first, in blocks: those with the same indices are
 // interleaved in one block, member by member, so that the members that one iteration of a loop reads are adjacent and
 // every family has a constant stride. Then come the plain buffers. Blocks, the families of a block and plain buffers
-// are in program order. The arena is the data section of weights.safetensors. It depends on the loops of the schedule,
-// and not on the target.
+// are in program order. It depends on the loops of the schedule, and not on the target.
 func WeightArena(p *Program) (places []Placement, size int) {
 	return arena(p, func(b *Buffer) bool { return b.Kind == Weight || b.Kind == Const })
+}
+
+// PackedWeights places the weight arenas of all ranks, one after another: they are the data section of
+// weights.safetensors.
+func PackedWeights(p *Program) (places []Placement, size int) {
+	arena, each := WeightArena(p)
+	for rank := range p.NumRanks() {
+		for _, pl := range arena {
+			pl.Name, pl.Rank, pl.Offset = onRank(pl.Name, rank), rank, pl.Offset+rank*each
+			places = append(places, pl)
+		}
+	}
+	return places, each * p.NumRanks()
 }
 
 // CacheArena places what sequences have for themselves the same way: KV_CACHE buffers, and those of kind STATE.

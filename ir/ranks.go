@@ -56,13 +56,13 @@ func (b *Buffer) Shares() bool {
 	return slices.ContainsFunc(b.Pieces, func(pc Piece) bool { return pc.Chain.Shares() })
 }
 
-// OfRank returns the buffer as a rank has it: shares of tensors are rows of them.
+// OfRank returns the buffer as a rank has it: shares of tensors are rows of them, and it is called as the rank's.
 func (b *Buffer) OfRank(rank int) Buffer {
 	own := *b
 	if !b.Shares() {
 		return own
 	}
-	own.Pieces = slices.Clone(b.Pieces)
+	own.Name, own.Pieces = onRank(b.Name, rank), slices.Clone(b.Pieces)
 	for i := range own.Pieces {
 		own.Pieces[i].Chain = own.Pieces[i].Chain.OfRank(rank)
 	}
@@ -89,8 +89,9 @@ func (u *unroller) declareRanks() {
 				continue
 			}
 			of.buffers[k] = len(f.Buffers)
+			name := b.Name
 			b = b.OfRank(r)
-			b.Name = u.renamed("buffer", u.buffers, b.Name, r)
+			b.Name = u.renamed("buffer", u.buffers, name, r)
 			if len(b.Pages) > 0 {
 				b.Pages = []string{onRank(b.Pages[0], r)}
 			}

@@ -1,6 +1,7 @@
 package validate_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,16 +26,22 @@ func TestBackends(t *testing.T) {
 	for how, want := range map[string]bool{"flagged": true, "counter": true} {
 		require.Equal(t, want, validate.ProgramFor(kernel.Backend, program(t, toy.with(how))).OK, how)
 	}
-	shard := func(m mutant) {
-		op := &m.task("L00.o.s000").Ops[1]
-		op.Code, op.In, op.InBuf = ir.ALLREDUCE, op.In[:1], op.InBuf[:1]
+	greedy := func(m mutant) {
+		for i := range m.Flat.Tasks {
+			for k := range m.Flat.Tasks[i].Ops {
+				if op := &m.Flat.Tasks[i].Ops[k]; op.Code == ir.SAMPLE && op.Has("partial") {
+					op.InBuf = op.InBuf[:1]
+					asArgMax(&op.Op)
+				}
+			}
+		}
 	}
 	f := flat(t, program(t, toy), 0)
-	shard(mutant{f, t})
+	greedy(mutant{f, t})
 	require.True(t, validate.Flat(f).OK)
-	rep := forKernel(t, 0, shard)
+	rep := forKernel(t, 0, greedy)
 	requireCode(t, rep, validate.CodeBackend,
-		"backend kernel does not implement ALLREDUCE_SHARD; it implements NOP, COPY, EMBED, RMSNORM,")
+		"backend kernel does not implement SAMPLE_ARGMAX; it implements NOP, COPY, EMBED, RMSNORM,")
 	rep = forKernel(t, 0, func(m mutant) {
 		op := &m.task("L00.o.s000").Ops[1]
 		op.Code, op.Params = ir.FUSED, []ir.Param{ir.IntParam("recipe", ir.Int(0))}
@@ -44,6 +51,12 @@ func TestBackends(t *testing.T) {
 	require.False(t, validate.Reference.Implements(ir.FUSED))
 	require.False(t, validate.Reference.Implements(-1))
 	require.False(t, kernel.Backend.Implements(ir.Opcode(len(ir.Ops))))
+}
+
+// asArgMax makes the choice of a part one that looks at no settings.
+func asArgMax(op *ir.Op) {
+	op.Code, op.In = ir.ArgMax, op.In[:1]
+	op.Params = slices.DeleteFunc(slices.Clone(op.Params), func(p ir.Param) bool { return p.Key == "pos" })
 }
 
 // The kernel has one way of waiting, for one exchange per task.

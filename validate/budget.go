@@ -44,7 +44,7 @@ const noTask int32 = -1
 
 // spend adds n to *what and reports whether the budget still holds. The first time it does not, it says so.
 func (p *Proof) spend(what *int, n, limit int, unit string, t int32) bool {
-	limit *= p.ranks()
+	limit *= p.Ranks()
 	*what += n
 	if *what <= limit {
 		return true

@@ -82,7 +82,7 @@ func (s *sweep) poll(l *location, w int32) bool {
 // the same of its peers: a task that polled those of some ranks would know more on these than on others.
 func (s *sweep) hears(w int32) bool {
 	h := s.observed.heard[s.p.peers.twin(w)]
-	return h.by == s.task+1 && int(h.ranks) == s.p.ranks()
+	return h.by == s.task+1 && int(h.ranks) == s.p.Ranks()
 }
 
 // pollAll notes that this task polls words of every producer of a flagged counter that it waits on. Producers that are

@@ -47,8 +47,8 @@ func (s *peers) twin(t int32) int32 {
 	return t
 }
 
-// ranks is the number of ranks that the program runs on.
-func (p *Proof) ranks() int { return max(1, p.flat.Ranks, 1+p.flat.Peers) }
+// Ranks is the number of ranks that the program runs on.
+func (p *Proof) Ranks() int { return max(1, p.flat.Ranks, 1+p.flat.Peers) }
 
 // findPeers checks that the tasks of peers are those of their twins, and that a task which reaches other ranks has one
 // on each.

@@ -188,10 +188,13 @@ var ofValues = []elsewhere{
 				"the epoch after it is that of an exchange of the same step")
 		}},
 
-	{validate.CodeBackend, "backend kernel does not implement ALLREDUCE_SHARD",
+	{validate.CodeBackend, "backend kernel does not implement SAMPLE_ARGMAX",
 		"the kernel has stage bodies for its opcodes alone",
 		golden(func(p *ir.Program) {
-			inVariants(p, func(v *ir.Variant) { stageOf(v, "L{i}.o").Ops[1].Code = ir.ALLREDUCE })
+			inVariants(p, func(v *ir.Variant) {
+				ops := stageOf(v, "lm_head").Ops
+				asArgMax(&ops[len(ops)-1])
+			})
 		}), notEmitted},
 	{validate.CodeSequence, "has row=pos[1], and looks at rows of sequence 0",
 		"the row that is appended would count in another share than it falls into, which is a value",
@@ -248,7 +251,7 @@ var ofValues = []elsewhere{
 		}), notEmitted},
 	{validate.CodeBackend, "and the kernel counts from 0", "the kernel's counters start at 0",
 		goldenCounter("step", func(c *ir.Counter) { c.Init = 1 }), sameKernel},
-	{validate.CodeBackend, "the kernel's are seen by the whole GPU", "the kernel has one scope",
+	{validate.CodeBackend, "the kernel's is seen by the whole GPU", "the kernel has one scope",
 		goldenCounter("step", func(c *ir.Counter) { c.Scope = ir.ScopeSystem }), sameKernel},
 	{validate.CodeBackend, "the kernel realises all exchanges alike", "the kernel has one realisation",
 		goldenCounter("L{i}.h", func(c *ir.Counter) { c.How = ir.ByCounter }), sameKernel},

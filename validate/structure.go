@@ -27,7 +27,7 @@ func (p *Proof) checkStructure() {
 	if f.SMs < 0 || f.SMs > maxSMs {
 		p.Errorf(CodeStructure, "", "there are %d SMs, want 0 to %d", f.SMs, maxSMs)
 	}
-	tasks, buffers := ir.MaxTasks*p.ranks(), ir.MaxBuffers*p.ranks()
+	tasks, buffers := ir.MaxTasks*p.Ranks(), ir.MaxBuffers*p.Ranks()
 	if len(f.Tasks) > tasks || len(f.Buffers) > buffers || len(f.Counters) > tasks || len(f.Pages) > buffers {
 		p.Errorf(CodeBudget, "", "%d tasks, %d buffers, %d counters and %d pages, want at most %d tasks and %d buffers",
 			len(f.Tasks), len(f.Buffers), len(f.Counters), len(f.Pages), tasks, buffers)

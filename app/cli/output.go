@@ -64,6 +64,7 @@ func exitCode(err error) int {
 	}
 	var (
 		build       *host.BuildError
+		several     *host.SeveralError
 		position    *host.PositionError
 		prefix      *host.PrefixError
 		id          *host.TokenError
@@ -74,8 +75,8 @@ func exitCode(err error) int {
 		refused     *dialogue.Error
 		failed      *failure
 	)
-	for _, target := range []any{&build, &position, &prefix, &id, &format, &unsupported, &config, &logits, &refused,
-		&failed} {
+	for _, target := range []any{&build, &several, &position, &prefix, &id, &format, &unsupported, &config, &logits,
+		&refused, &failed} {
 		if errors.As(err, target) {
 			return exitInput
 		}

@@ -47,6 +47,12 @@ address of this machine. --port 0 takes any port that is free, and says which.
 
     amkc serve model/ --port 0`)
 
+	codeSeveral = diag.New("AMK5126", "several GPUs do not do that yet", `
+A build of --gpus N runs on N GPUs at once, one token of one sequence at a time, and tokens may be drawn with a
+temperature, penalties, biases and grammars. Top-k, top-p and min-p search for the tokens that are left, in rounds that
+join the SMs of one GPU, and traces have the values of one GPU. For these compile the model for one GPU, with
+{"tiling":{"gemv":{"parts":N}}} for the same logits. docs/several-gpus.md has the list.`)
+
 	codeNeedsBuild = diag.New("AMK5908", "a build is needed, complete and in order", `
 The directory is not a build of amkc, or one that cannot be run: a model, a build without its kernels (--no-build, or
 no nvcc), or with files of another one. Compile the model, or finish the build, and name the build:

@@ -168,7 +168,7 @@ func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options)
 	if len(result.Predictions)+len(result.Passes) == 0 {
 		c.report(l.Warnings)
 	}
-	if l.Program.NumRanks() > 1 { // nothing is emitted for several GPUs, and what they share has a body
+	if l.Program.NumRanks() > 1 { // what the kernel does not do on several GPUs is predicted, too
 		memory, diags := memoryOf(l.Program)
 		c.report(diags)
 		return f.add(result, l.Program, memory)

@@ -141,6 +141,7 @@ func hostError(dir string, err error) error {
 	var d *diag.Diagnostic
 	var list diag.List
 	var build *host.BuildError
+	var several *host.SeveralError
 	var position *host.PositionError
 	var token *host.TokenError
 	var logits *sampling.LogitsError
@@ -150,6 +151,8 @@ func hostError(dir string, err error) error {
 		return err
 	case errors.As(err, &build):
 		return diag.Errorf(codeNeedsBuild, dir, "%v", infile.Reason(err))
+	case errors.As(err, &several):
+		return diag.Errorf(codeSeveral, dir, "%v", several)
 	case errors.As(err, &position), errors.As(err, &token):
 		return diag.Errorf(codePrompt, dir, "%v", infile.Reason(err))
 	}

@@ -79,7 +79,7 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 	f.Var(&words{&m.adapters}, "adapter",
 		"merge the LoRA adapter in `DIR` into the weights; may be repeated, and adapters are merged in order")
 	f.Var(front.NewCount(&m.gpus, 1, 1, ir.MaxRanks), "gpus",
-		"share the model among `N` GPUs: 2, 4 or 8; for dump and cost, and with --device ref")
+		"share the model among `N` GPUs of one machine: 2, 4 or 8, which run the build together")
 	f.Var(front.NewWord(&m.dumpIR, ""), "dump-ir", "write the program after each pass into `DIR`, numbered")
 	f.BoolVar(&m.check, "check", false, "check the structure of the program after each pass")
 	f.BoolVar(&m.timePasses, "time-passes", false, "print the passes with their times")

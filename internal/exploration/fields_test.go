@@ -78,7 +78,7 @@ func fieldsOf(dir string, seen valuesSeen) error {
 // it chooses, as Ernie 4.5's have.
 var elsewhere = []string{"gemv kSplitK", "gemv kParts", "add_norm kParts", "add_norm_rows kParts", "route kLeast"}
 
-// ofBuilds are the bodies that builds have. That of several GPUs is in none as long as these are not compiled:
+// ofBuilds are the bodies that builds have. That of several GPUs is in those of explore alone (TestGPUs):
 // ranks.cc of explore/cpu/litmus runs it.
 var ofBuilds = slices.DeleteFunc(slices.Clone(kernel.Bodies), func(b *kernel.Body) bool { return b == kernel.AddSums })
 

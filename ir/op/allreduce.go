@@ -1,8 +1,9 @@
 package op
 
 var ALLREDUCE = declare(Spec{
-	Code: 15,
-	Name: "ALLREDUCE_SHARD",
+	Code:   15,
+	Name:   "ALLREDUCE_SHARD",
+	Kernel: true,
 	Doc: "The sum of all operands, added in their order. With pairs=1 they are as many as a power of two, and added " +
 		"in pairs, then sums of pairs, and so on.",
 	Params:    []Param{pairs},

@@ -7,6 +7,12 @@ func (c Chain) Shares() bool {
 	return slices.ContainsFunc(c, func(t Transform) bool { return t.Kind == Share })
 }
 
+// SharesColumns reports whether the chain takes a rank's share of the columns of a matrix.
+func (c Chain) SharesColumns() bool {
+	share := slices.IndexFunc(c, func(t Transform) bool { return t.Kind == Share })
+	return share > 0 && c[share-1].Kind == Transpose
+}
+
 // OfRank returns the chain as it is for a rank: its shares are rows that are stated.
 func (c Chain) OfRank(rank int) Chain {
 	out := slices.Clone(c)

@@ -38,14 +38,15 @@ import (
 
 // A Device is a GPU opened by this process: its primary context, and the thread on which that context is current.
 type Device struct {
-	lib    *library
-	handle int32
-	facts  Facts
-	calls  chan call
-	thread int           // OS thread of the owner
-	closed chan struct{} // closed after the owner has released the context
-	closes atomic.Bool   // set on the owner's thread, by Close
-	stage  staging
+	lib     *library
+	handle  int32
+	context uintptr // the primary context
+	facts   Facts
+	calls   chan call
+	thread  int           // OS thread of the owner
+	closed  chan struct{} // closed after the owner has released the context
+	closes  atomic.Bool   // set on the owner's thread, by Close
+	stage   staging
 }
 
 // A call is work for the owner.
@@ -110,6 +111,7 @@ func (d *Device) retain() error {
 	default:
 		return err
 	}
+	d.context = ctx
 	if err := d.lib.check("cuCtxSetCurrent", d.lib.api.CtxSetCurrent(ctx)); err != nil {
 		return errors.Join(err, d.lib.check("cuDevicePrimaryCtxRelease", d.lib.api.PrimaryRelease(d.handle)))
 	}

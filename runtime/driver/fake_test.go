@@ -19,6 +19,7 @@ type fake struct {
 	fail    func(call string, code int32, after int32)
 	sticky  func(code int32)
 	devices func(n int32)
+	peers   func(how int32)
 	log     func() string
 	clear   func()
 	count   func(what int32) int
@@ -48,8 +49,8 @@ func newFake(t *testing.T, defines ...string) *fake {
 	require.NoError(t, err)
 	f := &fake{path: path}
 	for name, into := range map[string]any{
-		"fake_fail": &f.fail, "fake_sticky": &f.sticky, "fake_devices": &f.devices, "fake_log": &f.log,
-		"fake_clear_log": &f.clear, "fake_count": &f.count, "fake_launch": &f.launch,
+		"fake_fail": &f.fail, "fake_sticky": &f.sticky, "fake_devices": &f.devices, "fake_peers": &f.peers,
+		"fake_log": &f.log, "fake_clear_log": &f.clear, "fake_count": &f.count, "fake_launch": &f.launch,
 	} {
 		purego.RegisterLibFunc(into, handle, name)
 	}

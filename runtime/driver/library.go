@@ -198,6 +198,9 @@ type api struct {
 	PrimaryRetain    func(ctx *uintptr, dev int32) result                        `cu:"cuDevicePrimaryCtxRetain"`
 	PrimaryRelease   func(dev int32) result                                      `cu:"cuDevicePrimaryCtxRelease_v2"`
 	CtxSetCurrent    func(ctx uintptr) result                                    `cu:"cuCtxSetCurrent"`
+	CanAccessPeer    func(can *int32, dev, peer int32) result                    `cu:"cuDeviceCanAccessPeer"`
+	P2PAttribute     func(value *int32, attribute, dev, peer int32) result       `cu:"cuDeviceGetP2PAttribute"`
+	EnablePeer       func(ctx uintptr, flags uint32) result                      `cu:"cuCtxEnablePeerAccess"`
 	MemGetInfo       func(free, total *uintptr) result                           `cu:"cuMemGetInfo_v2"`
 	MemAlloc         func(p *Ptr, bytes uintptr) result                          `cu:"cuMemAlloc_v2"`
 	MemFree          func(p Ptr) result                                          `cu:"cuMemFree_v2"`

@@ -270,9 +270,9 @@ const (
 // measures are the kernels of measure.fatbin: forms of the decode step that nothing but a measurement launches.
 type measures struct {
 	s                    *Session
-	module               *driver.Module
-	read                 *driver.Function
-	profile, drain, part *driver.Function // nil: it is not compiled
+	module               modules
+	read                 functions
+	profile, drain, part functions // nil: it is not compiled
 }
 
 // openMeasures loads them. They must be closed.
@@ -286,8 +286,7 @@ func (s *Session) openMeasures() (_ *measures, err error) {
 		return nil, &BuildError{Path: path, What: "the measuring kernels cannot be read", Err: err}
 	}
 	m := &measures{s: s}
-	if m.module, err = s.dev.LoadFatbin(image,
-		driver.Built{Targets: []string{s.facts.Target.Arch}, CUDA: s.facts.CUDA}); err != nil {
+	if m.module, err = s.loadModule(image); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -295,7 +294,7 @@ func (s *Session) openMeasures() (_ *measures, err error) {
 			err = errors.Join(err, m.close())
 		}
 	}()
-	info, err := readInfo(s.dev, m.module)
+	info, err := readInfo(s.dev, m.module[0])
 	if err != nil {
 		return nil, &BuildError{Path: path, What: "not the measuring kernels of amkc", Remedy: "run make again",
 			Err: err}
@@ -306,16 +305,16 @@ func (s *Session) openMeasures() (_ *measures, err error) {
 	}
 	for _, f := range []struct {
 		name string
-		into **driver.Function
+		into *functions
 	}{{profileName, &m.profile}, {drainName, &m.drain}, {partName, &m.part}} {
-		if _, absent := m.module.Function(f.name); absent != nil {
+		if _, absent := m.module.functions(f.name); absent != nil {
 			continue
 		}
 		if *f.into, err = s.function(s.one, m.module, MeasureFile, f.name); err != nil {
 			return nil, err
 		}
 	}
-	if m.read, err = m.module.Function(readName); err != nil {
+	if m.read, err = m.module.functions(readName); err != nil {
 		return nil, &BuildError{Path: path, What: "not the measuring kernels of amkc", Remedy: "run make again",
 			Err: err}
 	}
@@ -323,7 +322,7 @@ func (s *Session) openMeasures() (_ *measures, err error) {
 }
 
 func (m *measures) close() error {
-	if err := m.module.Close(); !driver.IsSticky(err) {
+	if err := m.module.close(); !driver.IsSticky(err) {
 		return err
 	}
 	return nil
@@ -349,6 +348,6 @@ func (m *measures) timedRead(steps int) (k *timedKernel, bytes int64) {
 	arg = le.AppendUint32(arg, 0)
 	grid, block := driver.Dim{X: readBlocks * m.s.info.SMs}, driver.Dim{X: readThreads}
 	return &timedKernel{per: float64(passes), queue: func() error {
-		return m.s.stream.Launch(m.read, grid, block, 0, arg)
+		return m.s.stream.Launch(m.read[0], grid, block, 0, arg)
 	}}, bytes
 }

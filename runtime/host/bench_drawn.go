@@ -51,7 +51,7 @@ func (s *Session) newTimedDrawn(steps int) (*timedDrawn, error) {
 		return d, err
 	}
 	var err error
-	if d.memory, err = s.dev.Alloc(s.tableBytes() + len(drawnChoices)*shape.MaxTokens*choiceSize); err != nil {
+	if d.memory, err = s.alloc(s.tableBytes() + len(drawnChoices)*shape.MaxTokens*choiceSize); err != nil {
 		return d, err
 	}
 	bias, uses := make([]float64, s.info.Vocab), make([]int32, s.info.Vocab)
@@ -61,9 +61,9 @@ func (s *Session) newTimedDrawn(steps int) (*timedDrawn, error) {
 			bias[id], uses[id] = 1, 1
 		}
 	}
-	if err := errors.Join(s.dev.CopyHtoD(d.memory, encoded(bias), nil),
-		s.dev.CopyHtoD(d.memory+s.usesAt(), encoded(uses), nil),
-		s.dev.CopyHtoD(d.memory+s.allowedAt(), encoded(allowed), nil)); err != nil {
+	if err := errors.Join(s.put(d.memory, encoded(bias)),
+		s.put(d.memory+s.usesAt(), encoded(uses)),
+		s.put(d.memory+s.allowedAt(), encoded(allowed))); err != nil {
 		return d, err
 	}
 	at := d.memory + driver.Ptr(s.tableBytes())
@@ -73,7 +73,7 @@ func (s *Session) newTimedDrawn(steps int) (*timedDrawn, error) {
 		if c.tables != nil {
 			c.tables(s, &choice, d.memory)
 		}
-		if err := s.dev.CopyHtoD(at, encoded(slices.Repeat([]deviceChoice{choice}, shape.MaxTokens)), nil); err != nil {
+		if err := s.put(at, encoded(slices.Repeat([]deviceChoice{choice}, shape.MaxTokens))); err != nil {
 			return d, err
 		}
 		leavesOut := choice.TopK > 0 || choice.Rest > 0 || choice.MinP > 0
@@ -124,7 +124,7 @@ func (d *timedDrawn) close() error {
 	if d == nil || d.memory == 0 {
 		return nil
 	}
-	if err := d.s.dev.Free(d.memory); !driver.IsSticky(err) {
+	if err := d.s.free(d.memory); !driver.IsSticky(err) {
 		return err
 	}
 	return nil

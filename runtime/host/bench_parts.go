@@ -113,7 +113,7 @@ func (s *Session) cuttings(position int) []cutting {
 // timedParts are steps in parts that a bench measures. They have memory of their own.
 type timedParts struct {
 	s      *Session
-	kernel *driver.Function
+	kernel functions
 	memory driver.Ptr // the residual of all SMs, and after it the token
 	token  driver.Ptr
 	steps  int
@@ -124,12 +124,12 @@ type timedParts struct {
 // newTimedParts prepares them, if the build has their kernel. They must be closed, also after an error.
 func (s *Session) newTimedParts(m *measures, o BenchOptions) (*timedParts, error) {
 	t := &timedParts{s: s, kernel: m.part, steps: min(o.StepsPerLaunch, partSteps)}
-	if t.kernel == nil || s.facts.Recurrent() { // of states a step leaves others than it began with
+	if len(t.kernel) != 1 || s.facts.Recurrent() { // of states a step leaves others than it began with
 		return t, nil
 	}
 	size := s.info.SMs * s.info.SharedBytes // in which an SM has its part of the residual
 	var err error
-	if t.memory, err = s.dev.Alloc(size + 256); err != nil {
+	if t.memory, err = s.alloc(size + 256); err != nil {
 		return t, err
 	}
 	t.token = t.memory + driver.Ptr(size)
@@ -151,13 +151,13 @@ func (t *timedParts) queue(c *cutting) error {
 	for step := range t.steps {
 		p := s.params(1)
 		p.Position += step
-		if err := s.one.enter(s.stream, &p); err != nil {
+		if err := s.one.enter(s, &p); err != nil {
 			return err
 		}
 		s.one.epoch++
 		params := p.encode()
 		for _, p := range c.parts {
-			if err := s.stream.Launch(t.kernel, driver.Dim{X: s.info.SMs}, driver.Dim{X: s.info.Threads},
+			if err := s.stream.Launch(t.kernel[0], driver.Dim{X: s.info.SMs}, driver.Dim{X: s.info.Threads},
 				s.info.SharedBytes, t.encode(params, p, step > 0)); err != nil {
 				return err
 			}
@@ -191,11 +191,11 @@ func (t *timedParts) verify(c *cutting) error {
 		p := s.params(t.steps)
 		p.HostTokens, p.Token = s.mem.pinned.Ptr+driver.Ptr(s.mem.tokens), token
 		s.mem.pinned.Store32(last, 0)
-		if err := s.one.enter(s.stream, &p); err != nil {
+		if err := s.one.enter(s, &p); err != nil {
 			return err
 		}
 		s.one.epoch += uint64(t.steps)
-		if err := s.one.enqueue(s.stream, s.one.decode, &p); err != nil {
+		if err := s.one.enqueue(s, s.one.decode, &p); err != nil {
 			return err
 		}
 		return s.stream.Synchronize()
@@ -255,4 +255,4 @@ func (t *timedParts) reports() []PartsReport {
 	return out
 }
 
-func (t *timedParts) close() error { return t.s.dev.Free(t.memory) }
+func (t *timedParts) close() error { return t.s.free(t.memory) }

@@ -29,6 +29,9 @@ func (s *Session) Bisect(ctx context.Context, progress Progress) (_ *BisectRepor
 	if s.closed {
 		return nil, ErrClosed
 	}
+	if err := s.onlyOne("tracing a step"); err != nil {
+		return nil, err
+	}
 	ref, err := s.openReference(s.resident())
 	if err != nil {
 		return nil, err

@@ -186,7 +186,17 @@ func (s *Session) FillCache() error {
 }
 
 func (s *Session) resident() Resident {
-	return Resident{Dir: s.dir, Device: s.dev, Facts: s.facts, Info: s.info, Weights: s.mem.weights, Cache: s.cache()}
+	return s.residentOn(0)
+}
+
+// residentOn is what is on a GPU.
+func (s *Session) residentOn(rank int) Resident {
+	r := Resident{Dir: s.dir, Device: s.gpus[rank].dev, Facts: s.facts, Info: s.info,
+		Weights: s.on(rank, s.mem.weights), Cache: s.on(rank, s.cache())}
+	for i := 1; i < len(s.gpus) && rank == 0; i++ {
+		r.Peers = append(r.Peers, s.residentOn(i))
+	}
+	return r
 }
 
 // checkSpans returns the intervals of positions to check, as first and number.
@@ -327,10 +337,10 @@ func (s *Session) setCache(position int) error {
 	total := int(s.info.CacheBytes)
 	s.states = recalled{after: position}
 	if position == 0 {
-		if err := s.stream.MemsetD8(s.cache(), 0, total); err != nil {
+		if err := s.set(s.cache(), 0, total); err != nil {
 			return err
 		}
-		return s.stream.Synchronize()
+		return s.synchronize()
 	}
 	var errs []error
 	for _, p := range s.cacheParts(total) {
@@ -341,14 +351,14 @@ func (s *Session) setCache(position int) error {
 			dst := s.cache() + driver.Ptr(p.at+at)
 			for _, q := range there {
 				if q.from <= from && to <= q.to {
-					return s.stream.CopyDtoD(dst, s.cache()+driver.Ptr(p.at+q.at+from-q.from), to-from)
+					return s.move(dst, s.cache()+driver.Ptr(p.at+q.at+from-q.from), to-from)
 				}
 			}
 			there = append(there, piece{at, from, to})
-			return s.dev.CopyHtoD(dst, pattern[from:to], nil)
+			return s.put(dst, pattern[from:to])
 		}))
 	}
-	return errors.Join(errors.Join(errs...), s.stream.Synchronize())
+	return errors.Join(errors.Join(errs...), s.synchronize())
 }
 
 // A cachePart is a part of the cache with blocks of one size. Its region says where in the pattern it begins.

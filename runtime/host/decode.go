@@ -168,7 +168,7 @@ func (s *Session) takes(in Input) error {
 // given writes the ids of a launch and the embeddings among them where the kernel finds them.
 func (s *Session) given(p *launchParams, ids []int, rows []float32) error {
 	if len(rows) == 0 {
-		return s.dev.CopyHtoD(p.Forced, words(ids), nil)
+		return s.put(p.Forced, words(ids))
 	}
 	p.Embeddings = s.mem.embeddings
 	ids = slices.Clone(ids)
@@ -178,12 +178,12 @@ func (s *Session) given(p *launchParams, ids []int, rows []float32) error {
 		}
 		ids[i] = s.info.Vocab // kGiven of amk/step.cuh
 		at := p.Embeddings + driver.Ptr(4*i*s.info.Hidden)
-		if err := s.dev.CopyHtoD(at, bytesOf(rows[:s.info.Hidden]), nil); err != nil {
+		if err := s.put(at, bytesOf(rows[:s.info.Hidden])); err != nil {
 			return err
 		}
 		rows = rows[s.info.Hidden:]
 	}
-	return s.dev.CopyHtoD(p.Forced, words(ids), nil)
+	return s.put(p.Forced, words(ids))
 }
 
 // bytesOf are the bytes of numbers, as the machine has them.
@@ -192,7 +192,22 @@ func bytesOf(v []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v
 // readLogits fetches the logits of n tokens of the last launch, from one of them on.
 func (s *Session) readLogits(first, n int, each func(i int, logits []float32) error) error {
 	at := s.mem.scratch + driver.Ptr(s.mem.logits) + driver.Ptr(4*s.info.Vocab*first)
-	return s.readRows(at, n, s.info.Vocab, each)
+	if len(s.gpus) == 1 {
+		return s.readRows(at, n, s.info.Vocab, each)
+	}
+	row, own := make([]float32, s.info.Vocab), s.info.Vocab/len(s.gpus)
+	for i := range n {
+		for rank := range s.gpus { // each has made its own, at their places
+			from := s.on(rank, at) + driver.Ptr(4*(i*s.info.Vocab+rank*own))
+			if err := s.gpus[rank].dev.CopyDtoH(bytesOf(row[rank*own:][:own]), from, nil); err != nil {
+				return err
+			}
+		}
+		if err := each(i, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readRows fetches vectors that the last launch has left.

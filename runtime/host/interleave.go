@@ -102,7 +102,7 @@ func (v *interleaving) batch(ctx context.Context, n int) error {
 		if v.queued != nil {
 			v.queued() // the host would only wait
 		}
-		return s.stream.Synchronize()
+		return s.synchronize()
 	})
 	if err != nil {
 		return err
@@ -136,20 +136,20 @@ func (k *timedKernel) queueMarked(stream *driver.Stream, i int) error {
 // timedSteps is a function of a kernel that does the steps of a decode launch from the session's position on, again
 // and again: every launch overwrites the cache rows of the one before. Kernels that exchange use up epochs as decoding
 // does.
-func (s *Session) timedSteps(k *megakernel, f *driver.Function, steps int, exchanges bool,
+func (s *Session) timedSteps(k *megakernel, f functions, steps int, exchanges bool,
 	set func(*launchParams)) *timedKernel {
 	return &timedKernel{per: float64(steps), queue: func() error {
 		p := s.params(steps)
 		if set != nil {
 			set(&p)
 		}
-		if err := k.enter(s.stream, &p); err != nil {
+		if err := k.enter(s, &p); err != nil {
 			return err
 		}
 		if exchanges {
 			k.epoch += uint64(steps)
 		}
-		return k.enqueue(s.stream, f, &p)
+		return k.enqueue(s, f, &p)
 	}}
 }
 
@@ -224,7 +224,7 @@ func (s *Session) launchOnce(ctx context.Context, k *timedKernel) error {
 		if err := k.queue(); err != nil {
 			return err
 		}
-		return s.stream.Synchronize()
+		return s.synchronize()
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -96,8 +97,7 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 		return nil, err
 	}
 	s.states.after = -1 // until it has ended well
-	done := make(chan error, 1)
-	go func() { done <- s.stream.Synchronize() }()
+	done := s.waitForAll()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 
@@ -117,13 +117,15 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 		}
 	}
 	cancelled := ctx.Done()
-	for running := true; running; {
+	var failed error
+	for running := len(s.gpus); running > 0; {
 		select {
 		case err := <-done:
-			if err != nil {
-				return nil, err
+			if running--; err != nil { // the others wait for it in vain
+				failed, emit = errors.Join(failed, err), nil
+				s.mem.pinned.Store32(s.mem.abort, 1)
 			}
-			s.took, running = time.Since(begun), false
+			s.took = time.Since(begun)
 		case <-cancelled:
 			s.mem.pinned.Store32(s.mem.abort, 1)
 			cancelled, emit = nil, nil // what an aborted launch chooses from then on is garbage
@@ -132,6 +134,9 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 		}
 	}
 	s.mem.pinned.Store32(s.mem.abort, 0)
+	if failed != nil {
+		return nil, failed
+	}
 	if stalls := s.stalls(b.kernel); len(stalls) > 0 {
 		if err := s.recover(); err != nil {
 			return nil, err
@@ -156,6 +161,15 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 	return tokens, emitErr
 }
 
+// waitForAll waits for each GPU, and says as often as there are GPUs how that ended.
+func (s *Session) waitForAll() <-chan error {
+	done := make(chan error, len(s.gpus))
+	for i := range s.gpus {
+		go func() { done <- s.gpus[i].stream.Synchronize() }()
+	}
+	return done
+}
+
 // start queues a burst.
 func (s *Session) start(b burst) error {
 	k, rows := b.kernel, b.steps()*b.kernel.info.NumTokens()
@@ -177,7 +191,7 @@ func (s *Session) start(b burst) error {
 	}
 	if len(b.stops) > 0 {
 		p.StopIDs, p.NStop = s.mem.scratch+driver.Ptr(s.mem.stopIDs), len(b.stops)
-		if err := s.dev.CopyHtoD(p.StopIDs, words(b.stops), nil); err != nil {
+		if err := s.put(p.StopIDs, words(b.stops)); err != nil {
 			return err
 		}
 	}
@@ -195,7 +209,7 @@ func (s *Session) start(b burst) error {
 	for i := range rows {
 		s.mem.pinned.Store32(s.mem.tokens+4*i, 0)
 	}
-	if err := k.enter(s.stream, &p); err != nil {
+	if err := k.enter(s, &p); err != nil {
 		return err
 	}
 	function := k.decode
@@ -204,7 +218,7 @@ func (s *Session) start(b burst) error {
 	} else if s.scores != nil && k == s.one {
 		p.Trace = s.scores.values
 	}
-	return k.enqueue(s.stream, function, &p)
+	return k.enqueue(s, function, &p)
 }
 
 // params fills in what all launches have in common.
@@ -217,22 +231,35 @@ func (s *Session) params(steps int) launchParams {
 	}
 }
 
-// stalls reads what the last launch, of a kernel, left. The stream must be idle.
+// stalls reads what the last launch, of a kernel, left. The streams must be idle.
 func (s *Session) stalls(k *megakernel) []Stall {
-	return decodeStalls(s.mem.pinned.Bytes[s.mem.layout.stalls:][:stallSize*s.info.SMs], k.stages)
+	all := decodeStalls(s.stallRecords(), k.stages)
+	for i := range all {
+		if len(s.gpus) > 1 {
+			rank := all[i].SM / s.info.SMs
+			all[i].SM -= rank * s.info.SMs
+			all[i].On = fmt.Sprintf("GPU %d", s.gpus[rank].dev.Facts().Ordinal)
+		}
+	}
+	return all
+}
+
+// stallRecords are those of the SMs of all GPUs, one after another.
+func (s *Session) stallRecords() []byte {
+	return s.mem.pinned.Bytes[s.mem.layout.stalls:][:stallSize*s.info.SMs*len(s.gpus)]
 }
 
 // recover makes the session usable after a launch that was aborted: it may have left words in the exchange pages that
 // belong to no step.
 func (s *Session) recover() error {
-	clear(s.mem.pinned.Bytes[s.mem.layout.stalls:][:stallSize*s.info.SMs])
+	clear(s.stallRecords())
 	for _, k := range s.kernels() {
 		k.variant = noVariant
 	}
-	if err := s.stream.MemsetD32(s.mem.scratch+driver.Ptr(s.mem.abortDevice), 0, 1); err != nil {
+	if err := s.set(s.mem.scratch+driver.Ptr(s.mem.abortDevice), 0, 4); err != nil {
 		return err
 	}
-	return s.stream.Synchronize()
+	return s.synchronize()
 }
 
 // launchParams is the argument of the kernels, amk::Launch (amk/launch.cuh). A zero pointer switches its feature off.
@@ -259,11 +286,8 @@ const launchSize = 8*19 + 4*(6+shape.MaxTokens)
 func (p *launchParams) encode() []byte {
 	le := binary.LittleEndian
 	b := make([]byte, 0, launchSize)
-	for _, ptr := range []driver.Ptr{p.Weights, p.Cache, p.Exchange, p.Logits, p.Trace, p.Forced, p.Tokens,
-		p.HostTokens,
-		p.Abort, p.AbortDevice, p.Stalls, p.StopIDs, p.Sampling, p.Choices, p.Rounds,
-		p.Embeddings, p.Hidden} {
-		b = le.AppendUint64(b, uint64(ptr))
+	for _, at := range p.pointers() {
+		b = le.AppendUint64(b, uint64(*at))
 	}
 	b = le.AppendUint64(b, p.SpinLimitNS)
 	b = le.AppendUint64(b, p.FirstEpoch)
@@ -272,6 +296,39 @@ func (p *launchParams) encode() []byte {
 		b = le.AppendUint32(b, uint32(int32(v)))
 	}
 	return b
+}
+
+// encodeFor lays it out as a rank gets it: with what it has for itself, where the pages of all ranks are, and which of
+// them it is. Rank 0 tells the host the tokens.
+func (p *launchParams) encodeFor(s *Session, rank int) []byte {
+	if len(s.gpus) == 1 {
+		return p.encode()
+	}
+	own := *p
+	for _, at := range own.pointers() {
+		*at = s.on(rank, *at)
+	}
+	if own.Stalls += driver.Ptr(rank * stallSize * s.info.SMs); rank > 0 {
+		own.HostTokens = 0
+	}
+	b := own.encode()
+	for i := range maxRanks {
+		var pages driver.Ptr
+		if i < len(s.gpus) {
+			pages = s.on(i, p.Exchange)
+		}
+		b = binary.LittleEndian.AppendUint64(b, uint64(pages))
+	}
+	return binary.LittleEndian.AppendUint64(b, uint64(rank)) // and reserved
+}
+
+// maxRanks is kMaxRanks of amk/launch.cuh.
+const maxRanks = 8
+
+// pointers are those of the struct, in its order.
+func (p *launchParams) pointers() []*driver.Ptr {
+	return []*driver.Ptr{&p.Weights, &p.Cache, &p.Exchange, &p.Logits, &p.Trace, &p.Forced, &p.Tokens, &p.HostTokens,
+		&p.Abort, &p.AbortDevice, &p.Stalls, &p.StopIDs, &p.Sampling, &p.Choices, &p.Rounds, &p.Embeddings, &p.Hidden}
 }
 
 // words lays token ids out as the kernel's int arrays.

@@ -49,8 +49,8 @@ func TestPiecesOfUnevenCaches(t *testing.T) {
 	s := &Session{facts: uneven(), info: Info{CacheBytes: 17408 + 3*4*1600}}
 	pieces, total, err := s.cachePieces(17)
 	require.NoError(t, err)
-	require.Equal(t, []cachePiece{{0, 2176}, {4352, 2176}, {17408, 3200}, {23808, 3200}, {30208, 3200}, {8704, 2176},
-		{13056, 2176}}, pieces)
+	require.Equal(t, []cachePiece{{0, 2176, 0}, {4352, 2176, 0}, {17408, 3200, 0}, {23808, 3200, 0}, {30208, 3200, 0},
+		{8704, 2176, 0}, {13056, 2176, 0}}, pieces)
 	require.Equal(t, 4*2176+3*3200, total)
 	s.info.CacheBytes--
 	_, _, err = s.cachePieces(17)

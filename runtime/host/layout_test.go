@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/runtime/driver"
 	"amkc/runtime/shape"
 )
 
@@ -73,7 +74,8 @@ func TestDeviceStructs(t *testing.T) {
 	require.Equal(t, strings.Fields("kernel blocks repeats kind result"), fields(ref, "Operation"))
 	require.Equal(t, strings.Fields("stage offset elements bytes"), fields(ref, "Result"))
 	require.Equal(t, strings.Fields("abi threads layers vocab scratch_bytes"), fields(ref, "ReferenceInfo"))
-	require.Contains(t, ref, "kOnce = 0, kEachLayer = 1, kObserves = 2;")
+	require.Contains(t, ref, "kOnce = 0, kEachLayer = 1, kObserves = 2, kSums = 3;")
+	require.Equal(t, repetition(3), sums)
 
 	profile := read("profile.cuh")
 	require.Equal(t, strings.Fields("begin end stage layer"), fields(profile, "Span"))
@@ -98,6 +100,17 @@ func TestDeviceStructs(t *testing.T) {
 	}
 	for i, want := range []int32{20, 21, -22, 23, 24, 0, 25, -26, 27, 28, 29, 30, 31, 32} {
 		require.Equal(t, want, int32(binary.LittleEndian.Uint32(raw[152+4*i:])))
+	}
+	p.Weights, p.Cache, p.Exchange, p.Stalls = 100, 200, 300, 400
+	s := &Session{gpus: make([]gpu, 2), info: Info{SMs: 3}, allocated: []allocation{
+		{[]driver.Ptr{100, 1100}, 100}, {[]driver.Ptr{200, 1200}, 100}, {[]driver.Ptr{290, 1290}, 100}}}
+	for rank, want := range [][]uint64{{100, 200, 300, 4, 8, 400}, {1100, 1200, 1300, 4, 0, 400 + 3*stallSize}} {
+		raw = p.encodeFor(s, rank)
+		require.Len(t, raw, launchSize+8*(maxRanks+1))
+		word := func(i int) uint64 { return binary.LittleEndian.Uint64(raw[8*i:]) }
+		require.Equal(t, want, []uint64{word(0), word(1), word(2), word(3), word(7), word(10)})
+		require.Equal(t, []uint64{300, 1300, 0}, []uint64{word(26), word(27), word(28)}, "pages of all ranks")
+		require.Equal(t, uint64(rank), word(34))
 	}
 }
 

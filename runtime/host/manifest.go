@@ -51,6 +51,9 @@ type Facts struct {
 	// Layers are those of the model where they differ in heads or states; Model has the most of each size then.
 	Layers []Layer `json:"layers,omitempty"`
 	Prompt int     `json:"prompt,omitempty"` // tokens of a pass over a prompt at most; 0: there is no such kernel
+	// Ranks are the GPUs that run the build together; 0: one. What is said of the model is said of what a GPU has of it
+	// then, but for the vocabulary, and Traffic is that of one.
+	Ranks int `json:"ranks,omitempty"`
 	// Invented are matrices that weights.safetensors does not have.
 	Invented *Invented `json:"invented,omitempty"`
 }
@@ -70,6 +73,9 @@ func (f *Facts) Sequences() int {
 	}
 	return most.NumSequences()
 }
+
+// NumRanks is the number of GPUs that run the build together, at least 1.
+func (f *Facts) NumRanks() int { return max(1, f.Ranks) }
 
 // VerifiesDrafts reports whether the build has a kernel that verifies drafts: of one sequence, or of several at a time.
 func (f *Facts) VerifiesDrafts(several bool) bool {
@@ -268,6 +274,11 @@ func (f *Facts) incomplete() string {
 				"each of as many, of %d tokens at most", p, i+1, shape.MaxTokens, shape.MaxTokens)
 		}
 		before = p.Pass
+	}
+	if n := f.Ranks; n != 0 && (n < 2 || n > maxRanks || n&(n-1) != 0 || f.Model.Vocab%n != 0 ||
+		len(f.Passes) > 0 || f.Prompt > 0) {
+		return fmt.Sprintf("facts.ranks is %d; 2, 4 and 8 are possible, with equal shares of the vocabulary, and "+
+			"without kernels for passes of several tokens", n)
 	}
 	for _, name := range f.names() {
 		if name != printable.Line(name) || len(name) > maxName {

@@ -15,8 +15,8 @@ import (
 type megakernel struct {
 	info     Info
 	stages   []string // labels of what stall records number
-	module   *driver.Module
-	decode   *driver.Function
+	module   modules
+	decode   functions
 	exchange driver.Ptr // pages, once memory is allocated
 
 	variant    int    // that the exchange pages were last used by, or noVariant
@@ -60,14 +60,13 @@ func (s *Session) loadMegakernel(image []byte, file string, pass PassFacts) (_ *
 	k, path := &megakernel{stages: pass.Stages, variant: noVariant}, filepath.Join(s.dir, file)
 	defer func() {
 		if err != nil && k.module != nil {
-			err = errors.Join(err, k.module.Close())
+			err = errors.Join(err, k.module.close())
 		}
 	}()
-	built := driver.Built{Targets: []string{s.facts.Target.Arch}, CUDA: s.facts.CUDA}
-	if k.module, err = s.dev.LoadFatbin(image, built); err != nil {
+	if k.module, err = s.loadModule(image); err != nil {
 		return nil, err
 	}
-	if k.info, err = readInfo(s.dev, k.module); err != nil {
+	if k.info, err = readInfo(s.dev, k.module[0]); err != nil {
 		return nil, &BuildError{Path: path, What: "not a kernel that this program can run",
 			Remedy: "compile the model again, and use the launcher of the same build", Err: err}
 	}
@@ -115,16 +114,21 @@ func (i *Info) otherThan(one *Info) string {
 }
 
 // function looks a function up in a kernel's module, or another of the same shape, and makes it ready to be launched.
-func (s *Session) function(k *megakernel, m *driver.Module, file, name string) (*driver.Function, error) {
-	f, err := m.Function(name)
+func (s *Session) function(k *megakernel, m modules, file, name string) (functions, error) {
+	all, err := m.functions(name)
 	if err != nil {
 		return nil, &BuildError{Path: filepath.Join(s.dir, file), What: "not a kernel of amkc",
 			Remedy: "run make again", Err: err}
 	}
-	if err := f.SetMaxDynamicShared(k.info.SharedBytes); err != nil {
-		return nil, err
+	for i, f := range all {
+		if err := f.SetMaxDynamicShared(k.info.SharedBytes); err != nil {
+			return nil, err
+		}
+		if err := checkOccupancy(f, k.info, s.gpus[i].dev.Facts()); err != nil {
+			return nil, err
+		}
 	}
-	return f, checkOccupancy(f, k.info, s.dev.Facts())
+	return all, nil
 }
 
 // next returns the kernel that decodes the next of n known tokens, and how many of them a launch of it decodes: the
@@ -152,11 +156,17 @@ func (k *megakernel) limit(position, n int, logits bool) int {
 }
 
 // enter sets the epoch of a launch at a position. Words that another variant left in the exchange pages could be taken
-// for data once epochs come round again, so the pages are cleared when the variant changes.
-func (k *megakernel) enter(s *driver.Stream, p *launchParams) error {
+// for data once epochs come round again, so the pages are cleared when the variant changes. Several GPUs push into
+// pages of each other as soon as they are launched, so that none is before the pages of all are clear.
+func (k *megakernel) enter(s *Session, p *launchParams) error {
 	if v := k.info.variant(p.Position); v != k.variant {
-		if err := s.MemsetD8(k.exchange, 0, k.info.ExchangeBytes); err != nil {
+		if err := s.set(k.exchange, 0, k.info.ExchangeBytes); err != nil {
 			return err
+		}
+		if len(s.gpus) > 1 {
+			if err := s.synchronize(); err != nil {
+				return err
+			}
 		}
 		k.variant, k.epoch = v, k.firstEpoch
 	}
@@ -164,8 +174,26 @@ func (k *megakernel) enter(s *driver.Stream, p *launchParams) error {
 	return nil
 }
 
-// enqueue puts a launch of one of its functions on a stream.
-func (k *megakernel) enqueue(s *driver.Stream, f *driver.Function, p *launchParams) error {
-	return s.LaunchCooperative(f, driver.Dim{X: k.info.SMs}, driver.Dim{X: k.info.Threads}, k.info.SharedBytes,
-		p.encode())
+// enqueue puts a launch of one of its functions on the streams of all GPUs. Launches that follow one another need no
+// order among GPUs besides: a rank that begins the next one can end no exchange of it before all others have begun it
+// too, and pages of the first exchange are those of one that all have read when they choose a token.
+func (k *megakernel) enqueue(s *Session, f functions, p *launchParams) error {
+	for i := range s.gpus {
+		if err := s.gpus[i].stream.LaunchCooperative(f[i], driver.Dim{X: k.info.SMs}, driver.Dim{X: k.info.Threads},
+			k.info.SharedBytes, p.encodeFor(s, i)); err != nil {
+			return errors.Join(err, s.giveUp(i))
+		}
+	}
+	return nil
+}
+
+// giveUp ends a launch that some GPUs wait in for another one, on which it could not be started.
+func (s *Session) giveUp(launched int) error {
+	if launched == 0 {
+		return nil
+	}
+	s.mem.pinned.Store32(s.mem.abort, 1)
+	err := s.synchronize()
+	s.mem.pinned.Store32(s.mem.abort, 0)
+	return errors.Join(err, s.recover())
 }

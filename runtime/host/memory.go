@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 
 	"amkc/runtime/driver"
@@ -23,7 +22,7 @@ type layout struct {
 	abort, stalls, tokens, pinnedBytes                                                    int
 }
 
-func layoutFor(i Info) layout {
+func layoutFor(i Info, gpus int) layout {
 	var l layout
 	l.stopIDs = l.abortDevice + 256
 	l.sampling = l.stopIDs + 4*MaxStops
@@ -34,7 +33,7 @@ func layoutFor(i Info) layout {
 	l.logits = roundUp(l.forced+4*maxSteps*shape.MaxTokens, 256)
 	l.scratchBytes = l.logits + 4*maxSteps*i.Vocab
 	l.stalls = l.abort + cacheLine
-	l.tokens = roundUp(l.stalls+stallSize*i.SMs, cacheLine)
+	l.tokens = roundUp(l.stalls+stallSize*i.SMs*gpus, cacheLine)
 	l.pinnedBytes = l.tokens + 4*maxSteps*shape.MaxTokens
 	return l
 }
@@ -70,7 +69,7 @@ type Footprint struct {
 func (i Info) Footprint(sequences, prompt int, passes ...int) Footprint {
 	cache := int64(sequences) * i.CacheBytes
 	f := Footprint{Weights: paged(i.WeightBytes), Cache: paged(cache),
-		Other: paged(int64(i.ExchangeBytes)) + paged(int64(layoutFor(i).scratchBytes)) +
+		Other: paged(int64(i.ExchangeBytes)) + paged(int64(layoutFor(i, 1).scratchBytes)) +
 			2*paged(i.vectorBytes(prompt)),
 		MaxSeq: i.MaxSeq, row: uint64((cache + int64(i.MaxSeq) - 1) / int64(i.MaxSeq))}
 	for _, bytes := range passes {
@@ -116,50 +115,57 @@ func (f Footprint) Fits(free uint64) int {
 	return min(int((free-rest)/f.row), f.MaxSeq-1) / cacheBlock * cacheBlock
 }
 
-// allocate takes all of it. On an error nothing is held.
-func allocate(d *driver.Device, i Info, sequences, prompt int) (_ *memory, err error) {
-	m := &memory{layout: layoutFor(i)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, m.free(d))
-		}
-	}()
+// allocate takes all of it. On an error the session has what was taken.
+func (s *Session) allocate(prompt int) (*memory, error) {
+	i, m := &s.info, &memory{layout: layoutFor(s.info, len(s.gpus))}
+	var err error
 	for _, a := range []struct {
 		into  *driver.Ptr
 		bytes int64
 	}{
-		{&m.weights, i.WeightBytes}, {&m.cache, int64(sequences) * i.CacheBytes}, {&m.scratch, int64(m.scratchBytes)},
+		{&m.weights, i.WeightBytes}, {&m.cache, int64(s.Sequences()) * i.CacheBytes},
+		{&m.scratch, int64(m.scratchBytes)},
 		{&m.embeddings, i.vectorBytes(prompt)}, {&m.hidden, i.vectorBytes(prompt)},
 	} {
-		if *a.into, err = d.Alloc(int(a.bytes)); err != nil {
-			return nil, err
+		if *a.into, err = s.alloc(int(a.bytes)); err != nil {
+			return m, err
 		}
 	}
-	m.pinned, err = d.AllocPinned(m.pinnedBytes)
+	m.pinned, err = s.dev.AllocPinned(m.pinnedBytes)
 	return m, err
 }
 
-func (m *memory) free(d *driver.Device) error {
-	return errors.Join(d.Free(m.weights), d.Free(m.cache), d.Free(m.scratch), d.Free(m.embeddings), d.Free(m.hidden),
-		m.pinned.Free())
-}
-
-// ReadCache returns the bytes of the cache, of all sequences, in the layout of the kernels.
+// ReadCache returns the bytes of the cache, of all sequences, in the layout of the kernels; of several GPUs, one after
+// the other.
 func (s *Session) ReadCache() ([]byte, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
-	b := make([]byte, s.Sequences()*int(s.info.CacheBytes))
-	return b, s.dev.CopyDtoH(b, s.mem.cache, nil)
+	b := make([]byte, s.allCache())
+	return b, s.eachCache(b, func(d *driver.Device, at driver.Ptr, b []byte) error { return d.CopyDtoH(b, at, nil) })
 }
 
 // WriteCache writes bytes that ReadCache has read.
 func (s *Session) WriteCache(b []byte) error {
-	switch size := s.Sequences() * int(s.info.CacheBytes); {
+	switch {
 	case s.closed:
 		return ErrClosed
-	case len(b) != size:
-		return fmt.Errorf("%d bytes are not a cache of the build, which has %d", len(b), size)
+	case len(b) != s.allCache():
+		return fmt.Errorf("%d bytes are not a cache of the build, which has %d", len(b), s.allCache())
 	}
-	return s.dev.CopyHtoD(s.mem.cache, b, nil)
+	return s.eachCache(b, func(d *driver.Device, at driver.Ptr, b []byte) error { return d.CopyHtoD(at, b, nil) })
+}
+
+// allCache is the size of the cache on all GPUs.
+func (s *Session) allCache() int { return len(s.gpus) * s.Sequences() * int(s.info.CacheBytes) }
+
+// eachCache calls do with the cache of each GPU, and its part of the bytes of all.
+func (s *Session) eachCache(all []byte, do func(d *driver.Device, at driver.Ptr, b []byte) error) error {
+	each := len(all) / len(s.gpus)
+	for i := range s.gpus {
+		if err := do(s.gpus[i].dev, s.on(i, s.mem.cache), all[i*each:][:each]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -69,7 +69,7 @@ func (s *Session) SavePrefix(w io.Writer, ids []int) error {
 	for _, p := range pieces {
 		end := len(data)
 		data = data[:end+p.bytes]
-		if err := s.dev.CopyDtoH(data[end:], s.cache()+driver.Ptr(p.at), nil); err != nil {
+		if err := s.gpus[p.rank].dev.CopyDtoH(data[end:], s.on(p.rank, s.cache())+driver.Ptr(p.at), nil); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,8 @@ func (s *Session) LoadPrefix(ctx context.Context, path string) (ids []int, err e
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		if err := s.dev.CopyHtoD(s.cache()+driver.Ptr(p.at), data[:p.bytes], nil); err != nil {
+		at := s.on(p.rank, s.cache()) + driver.Ptr(p.at)
+		if err := s.gpus[p.rank].dev.CopyHtoD(at, data[:p.bytes], nil); err != nil {
 			return nil, err
 		}
 		data = data[p.bytes:]
@@ -177,8 +178,8 @@ func (s *Session) LoadPrefix(ctx context.Context, path string) (ids []int, err e
 	return ids, nil
 }
 
-// A cachePiece is a stretch of the cache on the GPU.
-type cachePiece struct{ at, bytes int }
+// A cachePiece is a stretch of the cache on a GPU.
+type cachePiece struct{ at, bytes, rank int }
 
 // cachePieces are those that hold the rows of the first n positions, n > 0, with their bytes in all.
 func (s *Session) cachePieces(n int) (pieces []cachePiece, total int, err error) {
@@ -188,13 +189,20 @@ func (s *Session) cachePieces(n int) (pieces []cachePiece, total int, err error)
 			return nil, 0, err
 		}
 		if state := s.facts.stateBytes(l); state > 0 {
-			pieces, total = append(pieces, cachePiece{at, state}), total+state
+			pieces, total = append(pieces, cachePiece{at: at, bytes: state}), total+state
 			continue
 		}
 		head, bytes := cacheBlocks(m.MaxSeq)*m.CacheBlock, cacheBlocks(n)*m.CacheBlock
 		for h := range m.KVHeads {
-			pieces = append(pieces, cachePiece{at + h*head, bytes})
+			pieces = append(pieces, cachePiece{at: at + h*head, bytes: bytes})
 			total += bytes
+		}
+	}
+	of := pieces
+	for rank := 1; rank < len(s.gpus); rank++ {
+		for _, p := range of {
+			p.rank = rank
+			pieces, total = append(pieces, p), total+p.bytes
 		}
 	}
 	return pieces, total, nil

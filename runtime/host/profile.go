@@ -155,12 +155,12 @@ func (r *recorder) open() (err error) {
 		return &BuildError{Path: filepath.Join(s.dir, MeasureFile), What: "it has no kernel that records who did what",
 			Remedy: "compile measure.cu without -DAMK_LEAN=1"}
 	}
-	if r.buffer, err = s.dev.Alloc(profileBytes(s.info.SMs, r.capacity)); err != nil {
+	if r.buffer, err = s.alloc(profileBytes(s.info.SMs, r.capacity)); err != nil {
 		return err
 	}
 	header := make([]byte, profileHeaderSize)
 	binary.LittleEndian.PutUint32(header, uint32(r.capacity))
-	if err := s.dev.CopyHtoD(r.buffer, header, nil); err != nil {
+	if err := s.put(r.buffer, header); err != nil {
 		return err
 	}
 	r.plain = s.timedSteps(s.one, s.one.decode, r.steps, true, nil)
@@ -175,7 +175,7 @@ func (r *recorder) close() error {
 		errs = append(errs, r.turns.close())
 	}
 	if r.buffer != 0 {
-		errs = append(errs, r.s.dev.Free(r.buffer))
+		errs = append(errs, r.s.free(r.buffer))
 	}
 	if r.measures != nil {
 		errs = append(errs, r.measures.close())

@@ -32,8 +32,8 @@ const promptTile = 64
 // A promptKernel decodes hundreds of known tokens at once, and leaves their rows in the cache, to the bits of single
 // steps. It finds the largest logit after the last of them. Where settings choose, that token is left to a step.
 type promptKernel struct {
-	module    *driver.Module
-	decode    *driver.Function
+	module    modules
+	decode    functions
 	list      *driver.Function // of matrices
 	tokens    int              // of a pass at most
 	threads   int              // per block
@@ -81,12 +81,12 @@ const (
 // loadPrompt puts the kernel for prompts on the device and checks that it is the manifest's and fits.
 func (s *Session) loadPrompt(image []byte) (err error) {
 	path := filepath.Join(s.dir, PromptFile)
-	module, err := s.dev.LoadFatbin(image, driver.Built{Targets: []string{s.facts.Target.Arch}, CUDA: s.facts.CUDA})
+	module, err := s.loadModule(image)
 	if err != nil {
 		return err
 	}
 	k, err := func() (*promptKernel, error) {
-		info, err := readInfo(s.dev, module)
+		info, err := readInfo(s.dev, module[0])
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (s *Session) loadPrompt(image []byte) (err error) {
 		if what != "" {
 			return nil, errors.New(what)
 		}
-		p, n, err := module.Global(promptInfoName)
+		p, n, err := module[0].Global(promptInfoName)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (s *Session) loadPrompt(image []byte) (err error) {
 	}()
 	if err != nil {
 		return errors.Join(&BuildError{Path: path, What: "not a kernel that this program can run",
-			Remedy: "it belongs to another build: run make again", Err: err}, module.Close())
+			Remedy: "it belongs to another build: run make again", Err: err}, module.close())
 	}
 	k.module, s.prompt = module, k
 	shape := s.info
@@ -124,7 +124,7 @@ func (s *Session) loadPrompt(image []byte) (err error) {
 	if k.decode, err = s.function(&megakernel{info: shape}, module, PromptFile, promptName); err != nil {
 		return err
 	}
-	k.list, err = module.Function(promptMatricesName)
+	k.list, err = module[0].Function(promptMatricesName)
 	return err
 }
 
@@ -267,7 +267,7 @@ func (s *Session) readPrompt(ctx context.Context, in Input, want Outputs, choose
 	if err := s.stream.MemsetD8(k.memory, 0, cacheLine); err != nil { // the counter of joins, and what is chosen
 		return 0, err
 	}
-	if err := s.stream.LaunchCooperative(k.decode, driver.Dim{X: s.info.SMs}, driver.Dim{X: k.threads}, k.shared,
+	if err := s.stream.LaunchCooperative(k.decode[0], driver.Dim{X: s.info.SMs}, driver.Dim{X: k.threads}, k.shared,
 		p.encode()); err != nil {
 		return 0, err
 	}

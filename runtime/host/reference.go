@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"unsafe"
 
 	"amkc/runtime/driver"
 	"amkc/runtime/infile"
@@ -36,13 +35,16 @@ type Resident struct {
 	Info    Info
 	Weights driver.Ptr // the data section of weights.safetensors
 	Cache   driver.Ptr // Info.CacheBytes, in the layout of the megakernel
+	Peers   []Resident // what is on the other GPUs that run the build, each with a part of it
 }
 
 // A ReferenceOpener looks up the kernels of a reference and allocates its scratch memory.
 type ReferenceOpener func(Resident) (Reference, error)
 
-// cudaReference runs the kernels of reference.fatbin, one after the other on one stream.
+// cudaReference runs the kernels of reference.fatbin, one after the other on one stream. Of several GPUs each runs them
+// on its part of the weights, and what they have sums of is added up here.
 type cudaReference struct {
+	peers   []*cudaReference
 	on      Resident
 	plan    *plan
 	module  *driver.Module
@@ -83,8 +85,18 @@ func openReference(on Resident) (_ Reference, err error) {
 	if r.scratch, err = on.Device.Alloc(int(r.plan.scratchBytes)); err != nil {
 		return nil, err
 	}
+	for _, peer := range on.Peers {
+		opened, err := openReference(peer)
+		if err != nil {
+			return nil, err
+		}
+		r.peers = append(r.peers, opened.(*cudaReference))
+	}
 	return r, nil
 }
+
+// all are those of all GPUs.
+func (r *cudaReference) all() []*cudaReference { return append([]*cudaReference{r}, r.peers...) }
 
 // readPlan fetches the plan and looks its kernels up.
 func (r *cudaReference) readPlan() error {
@@ -100,7 +112,7 @@ func (r *cudaReference) readPlan() error {
 	if err != nil {
 		return err
 	}
-	if r.plan, err = decodePlan(info, kinds, step); err != nil {
+	if r.plan, err = decodePlan(info, kinds, step, r.on.Facts.NumRanks()); err != nil {
 		return err
 	}
 	if r.plan.layers != r.on.Info.Layers || r.plan.vocab != r.on.Info.Vocab {
@@ -130,6 +142,9 @@ func (r *cudaReference) constant(name string) ([]byte, error) {
 // Close implements [Reference].
 func (r *cudaReference) Close() error {
 	var errs []error
+	for _, peer := range r.peers {
+		errs = append(errs, peer.Close())
+	}
 	if r.scratch != 0 {
 		errs = append(errs, r.on.Device.Free(r.scratch))
 	}
@@ -153,7 +168,8 @@ func (r *cudaReference) Step(token, position int, given []StageVector) ([]float3
 			if o.repeats == observes {
 				return nil
 			}
-			if err := r.launch(o, layer, position, token); err != nil || o.stage == "" || len(own) == len(given) {
+			if err := r.launch(o, layer, position, token); err != nil || o.stage == "" || len(own) == len(given) ||
+				o.repeats == sums {
 				return err
 			}
 			next := &given[len(own)]
@@ -169,7 +185,7 @@ func (r *cudaReference) Step(token, position int, given []StageVector) ([]float3
 		})
 	}
 	var err error
-	if len(given) > 0 {
+	if len(given) > 0 || len(r.peers) > 0 {
 		err = step()
 	} else { // a hop from thread to thread takes longer than most of these kernels
 		err = r.on.Device.Do(step)
@@ -183,9 +199,40 @@ func (r *cudaReference) Step(token, position int, given []StageVector) ([]float3
 	}
 	last := &r.plan.operations[len(r.plan.operations)-1]
 	if r.logits == nil {
-		r.logits = make([]float32, last.elements)
+		r.logits = make([]float32, r.plan.vocab)
 	}
-	return r.logits, own, r.read(last, unsafe.Slice((*byte)(unsafe.Pointer(&r.logits[0])), 4*len(r.logits)))
+	for i, of := range r.all() {
+		if err := of.read(last, bytesOf(r.logits[i*last.elements:][:last.elements])); err != nil {
+			return nil, nil, err
+		}
+	}
+	return r.logits, own, nil
+}
+
+// addUp makes what an operation has left a part of on each GPU the sum of all parts, in pairs as the megakernel adds
+// them.
+func (r *cudaReference) addUp(o *operation) error {
+	all := r.all()
+	parts := make([][]float32, len(all))
+	for i, of := range all {
+		parts[i] = make([]float32, o.elements)
+		if err := of.read(o, bytesOf(parts[i])); err != nil {
+			return err
+		}
+	}
+	for n := len(parts) / 2; n > 0; n /= 2 { // neighbours first
+		for i := range n {
+			for k := range parts[i] {
+				parts[i][k] = parts[2*i][k] + parts[2*i+1][k]
+			}
+		}
+	}
+	for _, of := range all {
+		if err := of.on.Device.CopyHtoD(of.scratch+driver.Ptr(o.offset), bytesOf(parts[0]), nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Follow implements [Reference].
@@ -220,8 +267,20 @@ func (r *cudaReference) Follow(token int, t *Trace) ([]StagePair, error) {
 	return pairs, err
 }
 
-// launch queues one operation.
+// launch queues one operation, on all GPUs.
 func (r *cudaReference) launch(o *operation, layer, position, token int) error {
+	for _, of := range r.all() {
+		if err := of.launchOn(o, layer, position, token); err != nil {
+			return err
+		}
+	}
+	if o.repeats == sums {
+		return r.addUp(o)
+	}
+	return nil
+}
+
+func (r *cudaReference) launchOn(o *operation, layer, position, token int) error {
 	le := binary.LittleEndian
 	arg := make([]byte, 0, referenceSize)
 	for _, p := range []driver.Ptr{r.on.Weights, r.on.Cache, r.scratch} {
@@ -271,6 +330,7 @@ const (
 	once      repetition = iota
 	eachLayer            // those of a layer are side by side
 	observes             // in each layer: what the megakernel has left in the cache, and what it should have
+	sums                 // in each layer: of several GPUs each has a part of the result
 )
 
 // An operation is one launch of the reference (amk::Operation).
@@ -299,8 +359,8 @@ const (
 	operationSize     = 32 + 3*4 + 32 + 3*4
 )
 
-// decodePlan reads what a fatbin says about its reference, and refuses contents that no build has.
-func decodePlan(info, kinds, step []byte) (*plan, error) {
+// decodePlan reads what a fatbin says about its reference, of as many GPUs, and refuses contents that no build has.
+func decodePlan(info, kinds, step []byte, ranks int) (*plan, error) {
 	le := binary.LittleEndian
 	if len(info) != referenceInfoSize || len(step) == 0 || len(step)%operationSize != 0 {
 		return nil, fmt.Errorf("%s and %s have %d and %d bytes, and %d and a multiple of %d are expected",
@@ -324,7 +384,8 @@ func decodePlan(info, kinds, step []byte) (*plan, error) {
 			stage:  text(raw[44:76]),
 			offset: word(76), elements: word(80), elementBytes: word(84)}
 		switch {
-		case o.kernel == "" || o.blocks < 1 || o.repeats > observes || o.repeats == observes && o.elements%2 != 0:
+		case o.kernel == "" || o.blocks < 1 || o.repeats > sums ||
+			o.repeats == sums && (o.stage == "" || o.elementBytes != 4) || o.repeats == observes && o.elements%2 != 0:
 			return nil, fmt.Errorf("%s: operation %d (%q) is malformed", referenceStepName, len(p.operations), o.kernel)
 		case o.stage != "" && (o.elements < 1 ||
 			int64(o.offset)+int64(o.elements)*int64(o.elementBytes) > p.scratchBytes):
@@ -333,7 +394,7 @@ func decodePlan(info, kinds, step []byte) (*plan, error) {
 		p.operations = append(p.operations, o)
 	}
 	last := p.operations[len(p.operations)-1]
-	if last.stage == "" || last.elements != p.vocab || last.elementBytes != 4 {
+	if last.stage == "" || last.elements*ranks != p.vocab || last.elementBytes != 4 {
 		return nil, fmt.Errorf("%s: the last operation, %s, does not make logits", referenceStepName, last.kernel)
 	}
 	return p, nil

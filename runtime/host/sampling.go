@@ -135,7 +135,7 @@ func (s *Session) tablesOf(slot int) (*tables, error) {
 	t := &s.tables[slot]
 	if t.at == 0 {
 		var err error
-		if t.at, err = s.dev.Alloc(s.tableBytes()); err != nil {
+		if t.at, err = s.alloc(s.tableBytes()); err != nil {
 			return nil, err
 		}
 	}
@@ -175,6 +175,9 @@ func (s *Session) setSettings(p *launchParams, of []*choosing, counts bool) erro
 		block = append(block, choices, recent)
 	}
 	if leavesOut {
+		if err := s.onlyOne("leaving tokens out by their probability (top-k, top-p, min-p)"); err != nil {
+			return err
+		}
 		if err := s.clearRounds(); err != nil {
 			return err
 		}
@@ -186,11 +189,11 @@ func (s *Session) setSettings(p *launchParams, of []*choosing, counts bool) erro
 // clearRounds makes the place where SMs find which tokens are left ready for a launch.
 func (s *Session) clearRounds() (err error) {
 	if s.rounds == 0 {
-		if s.rounds, err = s.dev.Alloc(roundsSize); err != nil {
+		if s.rounds, err = s.alloc(roundsSize); err != nil {
 			return err
 		}
 	}
-	return s.stream.MemsetD8(s.rounds, 0, roundsSize)
+	return s.set(s.rounds, 0, roundsSize)
 }
 
 // copySettings writes the settings' block, unless it is there.
@@ -203,7 +206,7 @@ func (s *Session) copySettings(block ...any) error {
 		return nil
 	}
 	s.mem.set = nil
-	if err := s.dev.CopyHtoD(s.mem.scratch+driver.Ptr(s.mem.sampling), b.Bytes(), nil); err != nil {
+	if err := s.put(s.mem.scratch+driver.Ptr(s.mem.sampling), b.Bytes()); err != nil {
 		return err
 	}
 	s.mem.set = b.Bytes()
@@ -229,7 +232,7 @@ func (s *Session) choiceOf(c *choosing, recent []int32) (d deviceChoice, err err
 			for id, b := range o.Bias {
 				bias[id] = b
 			}
-			if err := s.dev.CopyHtoD(t.at, encoded(bias), nil); err != nil {
+			if err := s.put(t.at, encoded(bias)); err != nil {
 				t.of = nil
 				return d, err
 			}
@@ -254,7 +257,7 @@ func (s *Session) choiceOf(c *choosing, recent []int32) (d deviceChoice, err err
 			t.allowed = nil
 			words := make(sampling.Mask, (s.info.Vocab+63)/64) // what a short mask does not say is not allowed
 			copy(words, mask)
-			if err := s.dev.CopyHtoD(d.Allowed, encoded([]uint64(words)), nil); err != nil {
+			if err := s.put(d.Allowed, encoded([]uint64(words))); err != nil {
 				return d, err
 			}
 			t.allowed = slices.Clone(mask)
@@ -283,7 +286,7 @@ func (s *Session) count(t *tables, c *choosing) error {
 		t.uses[id] = max(t.uses[id], 0) + 1
 	}
 	t.counted = len(c.text.Output)
-	if err := s.dev.CopyHtoD(t.at+s.usesAt(), encoded(t.uses), nil); err != nil {
+	if err := s.put(t.at+s.usesAt(), encoded(t.uses)); err != nil {
 		t.uses = nil
 		return err
 	}

@@ -173,7 +173,7 @@ func (b *Batch) borrow(id int) error {
 		return nil
 	}
 	region := func(i int) driver.Ptr { return b.s.mem.cache + driver.Ptr(int64(i)*b.s.info.CacheBytes) }
-	if err := b.s.stream.CopyDtoD(region(id), region(from), int(b.s.info.CacheBytes)); err != nil {
+	if err := b.s.move(region(id), region(from), int(b.s.info.CacheBytes)); err != nil {
 		return err
 	}
 	l.ids, l.rest = prompt[:known], l.rest[gain:]

@@ -44,14 +44,15 @@ type Session struct {
 	facts *Facts
 	info  Info // of the kernel of one token
 
-	dev     *driver.Device
-	one     *megakernel   // of one token per step
-	passes  []*megakernel // of several rows per step, by their number
-	prompt  *promptKernel // nil: none
-	several []*megakernel // of several sequences per step: of a token of each, and then of several rows
-	stream  *driver.Stream
-	mem     *memory
-	closed  bool
+	gpu             // the first, on which results are
+	gpus      []gpu // all that run the build
+	allocated []allocation
+	one       *megakernel   // of one token per step
+	passes    []*megakernel // of several rows per step, by their number
+	prompt    *promptKernel // nil: none
+	several   []*megakernel // of several sequences per step: of a token of each, and then of several rows
+	mem       *memory
+	closed    bool
 
 	spinLimit     time.Duration
 	openReference ReferenceOpener
@@ -111,29 +112,26 @@ func (s *Session) Close() error {
 	}
 	s.closed = true
 	var errs []error
-	if s.mem != nil {
-		errs = append(errs, s.mem.free(s.dev))
+	for _, a := range s.allocated {
+		errs = append(errs, s.freeAll(a))
 	}
-	if s.stream != nil {
-		errs = append(errs, s.stream.Close())
+	if s.mem != nil {
+		errs = append(errs, s.mem.pinned.Free())
 	}
 	for _, k := range s.kernels() {
-		errs = append(errs, s.dev.Free(k.exchange), k.module.Close())
+		errs = append(errs, k.module.close())
 	}
 	if s.prompt != nil {
-		errs = append(errs, s.dev.Free(s.prompt.memory), s.prompt.module.Close())
+		errs = append(errs, s.prompt.module.close())
 	}
-	errs = append(errs, s.dev.Free(s.rounds))
-	for i := range s.tables {
-		errs = append(errs, s.dev.Free(s.tables[i].at))
-	}
+	errs = append(errs, s.closeGPUs()...)
 	// After a failure that ended the context every call repeats it, and the caller has it already.
 	for i, err := range errs {
 		if driver.IsSticky(err) {
 			errs[i] = nil
 		}
 	}
-	return errors.Join(append(errs, s.dev.Close())...)
+	return errors.Join(errs...)
 }
 
 // room checks that steps more positions exist from the session's position on.
@@ -198,11 +196,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 			return nil, err
 		}
 	}
-	dev, err := driver.Open(o.GPU)
-	if err != nil {
-		return nil, err
-	}
-	s := &Session{dir: dir, facts: facts, dev: dev, spinLimit: o.SpinLimit, openReference: o.Reference,
+	s := &Session{dir: dir, facts: facts, spinLimit: o.SpinLimit, openReference: o.Reference,
 		lateEpochs: o.LateEpochs, build: buildIDOf(dir, append(images, prompt))}
 	if s.spinLimit == 0 {
 		s.spinLimit = defaultSpinLimit
@@ -215,7 +209,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if err := checkArch(facts.Target, dev.Facts()); err != nil {
+	if err := s.openGPUs(o.GPU); err != nil {
 		return nil, err
 	}
 	if err := s.load(images); err != nil {
@@ -226,8 +220,10 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 			return nil, err
 		}
 	}
-	if err := checkMemory(dev, s.info, s.Sequences(), s.facts.Prompt, s.exchangeBytes()...); err != nil {
-		return nil, err
+	for i := range s.gpus {
+		if err := checkMemory(s.gpus[i].dev, s.info, s.Sequences(), s.facts.Prompt, s.exchangeBytes()...); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.fill(ctx, filepath.Join(dir, WeightsFile), o.Progress); err != nil {
 		return nil, err
@@ -252,8 +248,7 @@ func (s *Session) load(images [][]byte) (err error) {
 			s.passes = append(s.passes, k)
 		}
 	}
-	s.stream, err = s.dev.NewStream()
-	return err
+	return s.openStreams()
 }
 
 // kernels are those that have been loaded.
@@ -286,21 +281,21 @@ func (s *Session) cache() driver.Ptr {
 // What those bytes are is masked, or belongs to columns that nobody looks at; but a tool that looks for reads of memory
 // that was never written would find them, and among them no others.
 func (s *Session) fill(ctx context.Context, path string, progress Progress) error {
-	w, err := openWeights(path, s.info.WeightBytes, s.facts.Invented)
+	w, err := openWeights(path, s.info.WeightBytes*int64(len(s.gpus)), s.facts.Invented)
 	if err != nil {
 		return err
 	}
-	s.mem, err = allocate(s.dev, s.info, s.Sequences(), s.facts.Prompt)
+	s.mem, err = s.allocate(s.facts.Prompt)
 	for _, k := range s.kernels() {
 		if err == nil {
-			k.exchange, err = s.dev.Alloc(k.info.ExchangeBytes)
+			k.exchange, err = s.alloc(k.info.ExchangeBytes)
 		}
 	}
 	if err == nil && s.prompt != nil {
-		s.prompt.memory, err = s.dev.Alloc(s.prompt.bytes())
+		s.prompt.memory, err = s.alloc(s.prompt.bytes())
 	}
 	if err == nil {
-		err = w.upload(ctx, s.dev, s.mem.weights, progress)
+		err = w.upload(ctx, s, progress)
 	}
 	if err := errors.Join(err, w.close()); err != nil {
 		return err
@@ -314,11 +309,11 @@ func (s *Session) fill(ctx context.Context, path string, progress Progress) erro
 		zeros = append(zeros, stretch{s.prompt.memory, s.prompt.bytes()})
 	}
 	for _, z := range zeros {
-		if err := s.stream.MemsetD8(z.at, 0, z.bytes); err != nil {
+		if err := s.set(z.at, 0, z.bytes); err != nil {
 			return err
 		}
 	}
-	if err := s.stream.Synchronize(); err != nil || s.prompt == nil {
+	if err := s.synchronize(); err != nil || s.prompt == nil {
 		return err
 	}
 	return s.mapMatrices()

@@ -216,7 +216,8 @@ func TestPlan(t *testing.T) {
 		{kernel: "c", blocks: 1, repeats: eachLayer, kind: 1},
 		{kernel: "last", blocks: 1, stage: "lm_head", offset: 32, elements: 8, elementBytes: 4},
 	}}
-	got, err := decodePlan(encodePlan(p))
+	info, kinds, step := encodePlan(p)
+	got, err := decodePlan(info, kinds, step, 1)
 	require.NoError(t, err)
 	require.Equal(t, &p, got)
 	var order []string
@@ -232,6 +233,7 @@ func TestPlan(t *testing.T) {
 		`operation 1 ("a")`:      func(p *plan) { p.operations[1].blocks = 0 },
 		`operation 2 ("b")`:      func(p *plan) { p.operations[2].repeats = 3 },
 		"2 (\"b\") is malformed": func(p *plan) { p.operations[2].elements = 3 },
+		"operation 4 (\"last\")": func(p *plan) { p.operations[4].repeats, p.operations[4].elementBytes = sums, 2 },
 		"does not make logits":   func(p *plan) { p.operations = p.operations[:3] },
 		"0 bytes":                func(p *plan) { p.operations = nil },
 		"has 0 bytes":            func(p *plan) { p.kinds = nil },
@@ -239,11 +241,11 @@ func TestPlan(t *testing.T) {
 		bad := p
 		bad.operations = slices.Clone(p.operations)
 		edit(&bad)
-		_, err := decodePlan(encodePlan(bad))
+		info, kinds, step := encodePlan(bad)
+		_, err := decodePlan(info, kinds, step, 1)
 		require.ErrorContains(t, err, text)
 	}
-	info, kinds, step := encodePlan(p)
 	info[0] = 12
-	_, err = decodePlan(info, kinds, step)
+	_, err = decodePlan(info, kinds, step, 1)
 	require.ErrorContains(t, err, "its runtime ABI is 12")
 }

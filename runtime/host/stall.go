@@ -14,6 +14,7 @@ const stallSize = 32
 
 // A Stall is where one SM gave up waiting (amk/launch.cuh).
 type Stall struct {
+	On       string // "GPU 1", where several run the build
 	SM       int
 	Followed bool   // it gave up because another SM or the host did
 	Stage    string // label, layer included: "L03.down"
@@ -51,13 +52,14 @@ func (e *StallError) Error() string {
 // Dump describes every SM that gave up, a line for each group of SMs that stood at the same place, causes first.
 func (e *StallError) Dump() []string {
 	type place struct {
+		on          string
 		followed    bool
 		stage, wait string
 		step        int
 	}
 	groups := map[place][]Stall{}
 	for _, s := range e.Stalls {
-		p := place{s.Followed, s.Stage, s.Wait, s.Step}
+		p := place{s.On, s.Followed, s.Stage, s.Wait, s.Step}
 		groups[p] = append(groups[p], s)
 	}
 	var lines []string
@@ -73,9 +75,13 @@ func (e *StallError) Dump() []string {
 			if followed {
 				verb = "followed while waiting"
 			}
-			some = append(some, fmt.Sprintf("%s (step %d): SM %s %s for %s; SM %d: warp %d, index %d, epoch or "+
+			on := p.on
+			if on != "" {
+				on += ", "
+			}
+			some = append(some, fmt.Sprintf("%s (step %d): %sSM %s %s for %s; SM %d: warp %d, index %d, epoch or "+
 				"phase %d",
-				p.stage, p.step, ranges(stalls), verb, p.wait, first.SM, first.Warp, first.Index, first.Expected))
+				p.stage, p.step, on, ranges(stalls), verb, p.wait, first.SM, first.Warp, first.Index, first.Expected))
 		}
 		slices.Sort(some)
 		lines = append(lines, some...)

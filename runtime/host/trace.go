@@ -52,6 +52,9 @@ func (t *Trace) Published(stage string) []float32 {
 // Trace decodes ids at the session's position and the ones after it, as [Session.Feed] does, and returns the vectors of
 // the last one's step.
 func (s *Session) Trace(ctx context.Context, ids []int) (_ *Trace, err error) {
+	if err := s.onlyOne("tracing a step"); err != nil {
+		return nil, err
+	}
 	if len(ids) == 0 {
 		return nil, errors.New("no tokens to decode")
 	}
@@ -78,7 +81,7 @@ func (s *Session) Trace(ctx context.Context, ids []int) (_ *Trace, err error) {
 type tracer struct {
 	s      *Session
 	of     *megakernel
-	kernel *driver.Function
+	kernel functions
 	values driver.Ptr // [Info.ExchangesPerStep][Info.TraceStride]
 }
 
@@ -88,25 +91,25 @@ func (s *Session) newTracer(k *megakernel) (*tracer, error) {
 		return nil, err
 	}
 	t := &tracer{s: s, of: k, kernel: kernel}
-	t.values, err = s.dev.Alloc(4 * max(1, t.size()))
+	t.values, err = s.alloc(4 * max(1, t.size()))
 	return t, err
 }
 
 // size is how many values a step has room for.
 func (t *tracer) size() int { return t.of.info.ExchangesPerStep * t.of.info.TraceStride }
 
-func (t *tracer) close() error { return t.s.dev.Free(t.values) }
+func (t *tracer) close() error { return t.s.free(t.values) }
 
 // run decodes tokens at the session's position, in one step, and returns what stages publish, or would, where other
 // values are given for that.
 func (t *tracer) run(ctx context.Context, ids []int, given []float32) (values []float32, chosen []int, err error) {
 	s := t.s
 	if given == nil { // kNotGiven of amk/launch.cuh
-		err = s.stream.MemsetD8(t.values, 0xff, 4*t.size())
+		err = s.set(t.values, 0xff, 4*t.size())
 	} else if len(given) != t.size() {
 		err = fmt.Errorf("a step of the kernel publishes %d values, and %d are given", t.size(), len(given))
 	} else if len(given) > 0 {
-		err = s.dev.CopyHtoD(t.values, bytesOf(given), nil)
+		err = s.put(t.values, bytesOf(given))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -359,7 +362,7 @@ func (s *Session) newScores() (*scores, error) {
 	}) {
 		return nil, nil
 	}
-	values, err := s.dev.Alloc(4 * s.info.ExchangesPerStep * s.info.TraceStride)
+	values, err := s.alloc(4 * s.info.ExchangesPerStep * s.info.TraceStride)
 	if err != nil {
 		return nil, err
 	}
@@ -406,5 +409,5 @@ func (r *scores) close() error {
 		return nil
 	}
 	r.s.scores = nil
-	return r.s.dev.Free(r.values)
+	return r.s.free(r.values)
 }

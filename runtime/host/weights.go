@@ -68,8 +68,10 @@ func openWeights(path string, want int64, invented *Invented) (_ *weights, err e
 // uploadChunk is how much is copied between two looks at the context.
 const uploadChunk = 256 << 20
 
-// upload copies the data section to the GPU, and makes between its bytes those that are invented.
-func (w *weights) upload(ctx context.Context, d *driver.Device, dst driver.Ptr, progress Progress) error {
+// upload copies the data section to the GPU, and makes between its bytes those that are invented. Each of several GPUs
+// has its part of it.
+func (w *weights) upload(ctx context.Context, s *Session, progress Progress) error {
+	each := s.info.WeightBytes
 	data, at := w.data, int64(0) // what is left, and where the next byte goes
 	total := int64(len(data)) + w.invented.Bytes()
 	copied := func(chunk []byte) error {
@@ -80,7 +82,9 @@ func (w *weights) upload(ctx context.Context, d *driver.Device, dst driver.Ptr, 
 		if progress != nil {
 			report = func(done, _ int) { progress("loading weights", at+int64(done), total) }
 		}
-		if err := d.CopyHtoD(dst+driver.Ptr(at), chunk, report); err != nil {
+		rank := int(at / each)
+		to := s.on(rank, s.mem.weights) + driver.Ptr(at%each)
+		if err := s.gpus[rank].dev.CopyHtoD(to, chunk, report); err != nil {
 			return fmt.Errorf("loading weights: %w", err)
 		}
 		at += int64(len(chunk))
@@ -88,7 +92,7 @@ func (w *weights) upload(ctx context.Context, d *driver.Device, dst driver.Ptr, 
 	}
 	stored := func(bytes int64) error {
 		for end := at + bytes; at < end; {
-			chunk := data[:min(uploadChunk, end-at)]
+			chunk := data[:min(uploadChunk, end-at, each-at%each)]
 			if err := copied(chunk); err != nil {
 				return err
 			}

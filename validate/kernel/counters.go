@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"slices"
+
 	"amkc/ir"
 	"amkc/validate"
 )
@@ -65,9 +67,10 @@ func (p *contract) CheckCounters() {
 			p.Errorf(validate.CodeBackend, "counter "+c.Name, "starts at %d, and the kernel counts from 0", c.Init).
 				Suggest("let it start at 0, and lower the thresholds")
 			return
-		case c.Scope != ir.ScopeGPU:
-			p.Errorf(validate.CodeBackend, "counter "+c.Name,
-				"has scope %s, and the kernel's are seen by the whole GPU", c.Scope).Suggest("give it scope gpu")
+		case c.Scope != p.scopeOf(i, roles[i]):
+			want := p.scopeOf(i, roles[i])
+			p.Errorf(validate.CodeBackend, "counter "+c.Name, "has scope %s, and the kernel's is seen by %s", c.Scope,
+				seenBy[want]).Suggest("give it scope %s", want)
 			return
 		case !waited[i] && roles[i] != stepEnd:
 		case isFixed && c.How != always.how:
@@ -86,6 +89,28 @@ func (p *contract) CheckCounters() {
 			return
 		}
 	}
+}
+
+// scopeOf is who sees a counter of the kernel: its own GPU, and where several run a program together, all of them those
+// of what they push to each other and the end of the step.
+func (p *contract) scopeOf(counter int, of role) ir.Scope {
+	if p.Ranks() > 1 && (of == stepEnd || p.pushes(counter)) {
+		return ir.ScopeSystem
+	}
+	return ir.ScopeGPU
+}
+
+var seenBy = map[ir.Scope]string{ir.ScopeGPU: "the whole GPU", ir.ScopeSystem: "all GPUs"}
+
+// pushes reports whether a counter announces what is written to the memory of all GPUs.
+func (p *contract) pushes(counter int) bool {
+	return slices.ContainsFunc(p.flat.Tasks, func(t ir.Task) bool {
+		return t.Signal == counter && slices.ContainsFunc(t.Ops, func(op ir.FlatOp) bool {
+			return slices.ContainsFunc(op.OutBuf, func(b int) bool {
+				return b >= 0 && p.flat.Buffers[b].Space == ir.PeerScratch
+			})
+		})
+	})
 }
 
 // gates reports whether a task multiplies a vector by sigmoids of another one, which an exchange before has: the kernel

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 
 	"amkc/ir"
 	"amkc/validate"
@@ -152,7 +153,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer, scores map[int]bool) func(op *ir.
 		switch n := op.OutBuf[0]; {
 		case n < 0 || !buffers[n].Layout.Words():
 			return []*storage{sums}
-		case scores[n]:
+		case scores[n], buffers[n].Space == ir.PeerScratch: // a sum that other GPUs add to theirs
 			return []*storage{partial}
 		}
 		return []*storage{vector}
@@ -180,6 +181,8 @@ func formsOf(m *ir.Model, buffers []ir.Buffer, scores map[int]bool) func(op *ir.
 			return []*storage{sums, sums}, []*storage{vector}
 		case ir.SumRows:
 			return nil, rows(op)
+		case ir.ALLREDUCE: // of what GPUs have pushed
+			return slices.Repeat([]*storage{partial}, len(op.In)), []*storage{sums}
 		case ir.EMBED:
 			return []*storage{number, matrix, sums}, []*storage{sums, of(op.OutBuf, 1)}
 		case ir.RMSNORM:

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -29,7 +30,7 @@ import (
 //	Heads                the query heads of an attention of the layer, times KVHeads
 //	KVHeads, HeadDim     the cache of the layer; head_dim of its attention and rotation; the weights of norms of its
 //	                     heads, and of norms of the heads of all tasks
-//	Vocab                the rows of the embedding table and of the head's matrix; the logits
+//	Vocab                the rows of the embedding table; those of the head's matrix, and the logits, of all GPUs
 //	MaxSeq               caches; the positions that the variants cover (AMK3023)
 //	Tied                 whether the head's matrix is the embedding table
 //	Eps                  eps of the norms, in the kernel's float32
@@ -103,9 +104,10 @@ func (c *modelCheck) checkBuffers() {
 		if b.DType != want && c.once("type of "+what) {
 			p.disagree("buffer "+b.Name, "holds %s", b.DType).Suggest("the type of the model's %s is %s", what, want)
 		}
-		if b.HasRole(ir.RoleLogits) && b.Numel() != p.flat.Pass.NumTokens()*m.Vocab {
+		if b.HasRole(ir.RoleLogits) && b.Numel() != p.flat.Pass.NumTokens()*c.ownVocab() {
 			p.disagree("buffer "+b.Name, "has %d elements", b.Numel()).
-				Suggest("the model has a vocabulary of %d, and the host makes room for as many logits", m.Vocab)
+				Suggest("the model has a vocabulary of %d%s, and the host makes room for as many logits", m.Vocab,
+					c.shares())
 		}
 		if (b.HasRole(ir.RoleEmbeddings) || b.HasRole(ir.RoleHidden)) && b.Numel() != p.flat.Pass.NumTokens()*m.Hidden {
 			p.disagree("buffer "+b.Name, "has %d elements", b.Numel()).
@@ -218,13 +220,17 @@ func (c *modelCheck) checkTask(t int32) {
 			c.checkExperts(t, op, of)
 		case ir.EMBED:
 			c.table = op.InBuf[1]
-			c.checkMatrix(t, "the embedding table", c.table)
+			c.checkMatrix(t, "the embedding table", c.table, m.Vocab)
 			want("a table of height", op.In[1].Dims[0].Len(p.flat.Lo), m.Vocab)
 		case ir.SAMPLE:
 			for _, before := range slices.Backward(ops[:k]) { // the last product is that of the logits
 				if multiplies(before.Code) {
 					c.head = before.InBuf[1]
-					c.checkMatrix(t, "the head's matrix", c.head)
+					rows := c.ownVocab()
+					if c.head == c.table { // which each GPU has as a whole
+						rows = m.Vocab
+					}
+					c.checkMatrix(t, "the head's matrix", c.head, rows)
 					break
 				}
 			}
@@ -286,13 +292,24 @@ func width(o ir.Operand, pos int) int {
 }
 
 // checkMatrix: the table that a token's row is taken from and the matrix that makes the logits have a row for each
-// token.
-func (c *modelCheck) checkMatrix(t int32, what string, b int) {
+// token, the latter for each whose logit a GPU makes.
+func (c *modelCheck) checkMatrix(t int32, what string, b, rows int) {
 	buf := &c.p.flat.Buffers[b]
-	if s := buf.Shape; (len(s) != 2 || s[0] != c.m.Vocab || s[1] != c.m.Hidden) && c.once(what) {
+	if s := buf.Shape; (len(s) != 2 || s[0] != rows || s[1] != c.m.Hidden) && c.once(what) {
 		c.p.disagree(c.p.Task(t), "takes %s for %s, and it has shape %v", buf.Name, what, s).
-			Suggest("by the model's facts it is [%d, %d]", c.m.Vocab, c.m.Hidden)
+			Suggest("by the model's facts it is [%d, %d]", rows, c.m.Hidden)
 	}
+}
+
+// ownVocab is how many tokens a GPU makes the logits of.
+func (c *modelCheck) ownVocab() int { return c.m.Vocab / c.p.Ranks() }
+
+// shares says among how many GPUs the logits are shared; nothing where one makes all.
+func (c *modelCheck) shares() string {
+	if n := c.p.Ranks(); n > 1 {
+		return fmt.Sprintf(" on %d GPUs", n)
+	}
+	return ""
 }
 
 // checkWhole compares what no op says on its own.

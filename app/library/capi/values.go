@@ -116,6 +116,7 @@ func status(err error) C.int {
 		internal    *bug
 		input       *library.InputError
 		build       *host.BuildError
+		several     *host.SeveralError
 		position    *host.PositionError
 		prefix      *host.PrefixError
 		id          *host.TokenError
@@ -129,8 +130,8 @@ func status(err error) C.int {
 	if errors.As(err, &internal) {
 		return C.AMK_INTERNAL
 	}
-	for _, target := range []any{&input, &build, &position, &prefix, &id, &format, &unsupported, &template, &config,
-		&option, &logits} {
+	for _, target := range []any{&input, &build, &several, &position, &prefix, &id, &format, &unsupported, &template,
+		&config, &option, &logits} {
 		if errors.As(err, target) {
 			return C.AMK_INPUT
 		}

@@ -170,6 +170,7 @@ bool set_device(const char* json, std::string& why) {
   take_number(object, "gpus", d.gpus, why);
   take_number(object, "shared_per_block", d.shared_per_block, why);
   take_number(object, "l2_bytes", d.l2_bytes, why);
+  if (why.empty() && d.gpus > 8) why = "\"gpus\" are more than 8";
   if (why.empty() && (d.gpus == 0 || d.sms % d.gpus != 0)) why = "\"sms\" are not as many on each of \"gpus\"";
   if (!why.empty()) return false;
   d.shared_per_sm = d.shared_per_block + (1 << 10);

@@ -4,9 +4,10 @@
 
 extern "C" {
 
-// What the one GPU is. JSON: {"arch":90,"sms":4,"shared_per_block":232448,"name":"..."}; what is not
-// there stays. With "gpus":n, 1 by default, its SMs stand for those of n GPUs: a cooperative launch
-// of a block for each SM has the blocks of one GPU after those of another. Call it before cuInit,
+// What the GPU is. JSON: {"arch":90,"sms":4,"shared_per_block":232448,"name":"..."}; what is not
+// there stays. With "gpus":n, 1 by default, these are the SMs of n GPUs: a cooperative launch of a
+// block for each SM has the blocks of one GPU after those of another, and so do n launches, one for
+// each GPU, that run when the last is there. Call it before cuInit,
 // or set the environment variable AMK_CPU_DEVICE to it. Returns what is wrong with it, or null.
 const char* amk_explore_device(const char* json);
 

@@ -1,6 +1,7 @@
-// The entry points of a CUDA driver that package driver binds, for one imaginary GPU. Everything is
-// done at once, in the call: a launch has run when it returns. Device addresses are addresses of
-// the arena.
+// The entry points of a CUDA driver that package driver binds, for one imaginary GPU or several that
+// are alike. Everything is done at once, in the call: a launch has run when it returns. But where
+// there are several GPUs, cooperative launches wait until each has one, and run as one launch.
+// Device addresses are addresses of the arena, the same for all GPUs.
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -36,6 +37,8 @@ enum Result : int {
   kNotFound = 500,
   kNotSupported = 801,
   kLaunchOutOfResources = 701,
+  kIllegalAddress = 700,
+  kPeerAlreadyEnabled = 704,
   kCooperativeTooLarge = 720,
   kLaunchFailed = 719,
   kOperatingSystem = 304,
@@ -57,6 +60,9 @@ constexpr Text kTexts[] = {
     {kNotSupported, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
     {kLaunchOutOfResources, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
      "too many resources requested for launch"},
+    {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {kPeerAlreadyEnabled, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
+     "peer access is already enabled"},
     {kCooperativeTooLarge, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
      "too many blocks in cooperative launch"},
     {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
@@ -71,8 +77,32 @@ struct Event {
   u64 ns = 0;
 };
 struct Stream {
-  u64 unused = 0;
+  u32 gpu;
 };
+
+constexpr u32 kMostGpus = 8;
+
+// A GPU, and its context.
+struct Gpu {
+  bool reaches[kMostGpus] = {};  // whose memory
+  // A cooperative launch that waits for those of the others.
+  Kernel* waiting = nullptr;
+  u32 threads = 0, shared = 0;
+  alignas(16) u64 words[kParameterBytes / 8];
+};
+Gpu gpus[kMostGpus];
+thread_local u32 current_gpu = 0;  // whose context is current
+
+u32 sms_of_one() { return device.sms / device.gpus; }
+
+// Whether some GPUs have begun what others have not. Until then the host may not write: a GPU may
+// have written there, and what the host meant to come before it comes after it.
+bool launching() {
+  for (const Gpu& g : gpus) {
+    if (g.waiting) return true;
+  }
+  return false;
+}
 
 // Whether a range of device memory that the host names is there: of an allocation, or of a variable
 // of a module.
@@ -103,7 +133,7 @@ int release(void* p) {
 // The arguments of a launch say what allocations are for: all kernels have a struct whose first
 // words are weights and cache, and those that take a Launch have its pointers in this order
 // (launch.cuh).
-void name_regions(const Kernel& kernel, const u64* words) {
+void name_regions(const Kernel& kernel, const u64* words, const std::string& of = "") {
   static constexpr const char* kNames[] = {
       "weights", "cache", "exchange", "logits", "trace", "forced", "tokens", "host_tokens",
       "abort", "abort_device", "stalls", "stop_ids", "sampling", "choices", "rounds",
@@ -121,7 +151,7 @@ void name_regions(const Kernel& kernel, const u64* words) {
                             : i == 1 ? RegionKind::kCache
                             : pinned ? RegionKind::kPinned
                                      : RegionKind::kGlobal;
-    order().name_region(p, kind, takes_launch || i < 2 ? kNames[i] : "scratch");
+    order().name_region(p, kind, (takes_launch || i < 2 ? kNames[i] : "scratch") + of);
   }
 }
 
@@ -133,11 +163,60 @@ void copy_parameters(const void* p, void* to) {
   memcpy(to, p, 256);
 }
 
-int launch(Kernel* kernel, u32 blocks, u32 threads, u32 shared, void** parameters, bool cooperative) {
+int run_now(Launch& l) {
+  const u64 before = steps();
+  CrashGuard guard;
+  const Outcome outcome = run(l);
+  note_launch(steps() - before, outcome);
+  return outcome == Outcome::kDone ? kSuccess : kLaunchFailed;
+}
+
+// The launches of all GPUs, each of which has a block for each of its SMs, as one: the blocks of a
+// GPU come after those of the one before.
+int launch_together() {
+  Launch l;
+  l.body = [] {
+    const Gpu& g = gpus[self->block / sms_of_one()];
+    call_kernel(*g.waiting, g.words);
+  };
+  l.blocks = l.at_once = device.sms;
+  l.gpus = device.gpus;
+  l.threads = gpus[0].threads;
+  l.shared_bytes = gpus[0].shared;
+  int result = kSuccess;
+  for (u32 i = 0; i < device.gpus; ++i) {
+    const Gpu& g = gpus[i];
+    if (g.threads != l.threads || g.shared != l.shared_bytes) result = kInvalidValue;
+    for (u32 k = 0; k < device.gpus; ++k) {
+      if (k != i && !g.reaches[k]) result = kIllegalAddress;
+    }
+    name_regions(*g.waiting, g.words, " of GPU " + std::to_string(i));
+  }
+  host_sees(gpus[0].words, sizeof gpus[0].words);
+  if (result == kSuccess) result = run_now(l);
+  for (Gpu& g : gpus) g.waiting = nullptr;
+  return result;
+}
+
+// Launches of each GPU come in any order, and a second one of the same after those of all others.
+int launch_when_all_are_there(Kernel* kernel, u32 gpu, u32 threads, u32 shared, void** parameters) {
+  Gpu& g = gpus[gpu];
+  if (g.waiting) return kLaunchFailed;
+  copy_parameters(parameters[0], g.words);
+  g.waiting = kernel, g.threads = threads, g.shared = shared;
+  for (u32 i = 0; i < device.gpus; ++i) {
+    if (!gpus[i].waiting) return kSuccess;
+  }
+  return launch_together();
+}
+
+int launch(Kernel* kernel, u32 blocks, u32 threads, u32 shared, void** parameters, u32 gpu, bool cooperative) {
   if (!kernel || !parameters || !parameters[0] || blocks == 0) return kInvalidValue;
   if (threads == 0 || threads > device.threads_per_block) return kInvalidValue;
   if (shared > u32(kernel->dynamic_shared) || shared > device.shared_per_block) return kInvalidValue;
   if (cooperative && blocks > device.sms) return kCooperativeTooLarge;
+  if (cooperative && device.gpus > 1 && blocks == sms_of_one())
+    return launch_when_all_are_there(kernel, gpu, threads, shared, parameters);
   alignas(16) static u64 words[kParameterBytes / 8];
   copy_parameters(parameters[0], words);
   name_regions(*kernel, words);
@@ -149,11 +228,7 @@ int launch(Kernel* kernel, u32 blocks, u32 threads, u32 shared, void** parameter
   l.shared_bytes = shared;
   l.at_once = device.sms < blocks ? device.sms : blocks;
   if (cooperative && blocks == device.sms) l.gpus = device.gpus;
-  const u64 before = steps();
-  CrashGuard guard;
-  const Outcome outcome = run(l);
-  note_launch(steps() - before, outcome);
-  return outcome == Outcome::kDone ? kSuccess : kLaunchFailed;
+  return run_now(l);
 }
 
 }  // namespace
@@ -188,8 +263,12 @@ int cuGetErrorString(int code, const char** text) {
 
 // ---- the device -----------------------------------------------------------------------------------
 
-int cuDeviceGetCount(int* n) { return *n = 1, initialised ? kSuccess : kNotInitialized; }
-int cuDeviceGet(int* d, int ordinal) { return *d = 0, ordinal == 0 ? kSuccess : kInvalidDevice; }
+int cuDeviceGetCount(int* n) {
+  return *n = int(device.gpus), initialised ? kSuccess : kNotInitialized;
+}
+int cuDeviceGet(int* d, int ordinal) {
+  return *d = ordinal, ordinal >= 0 && u32(ordinal) < device.gpus ? kSuccess : kInvalidDevice;
+}
 int cuDeviceGetName(char* name, int bytes, int) {
   snprintf(name, size_t(bytes), "%s", device.name.c_str());
   return kSuccess;
@@ -203,7 +282,7 @@ int cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = kArenaBytes, kSucc
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   switch (attribute) {  // CUdevice_attribute of cuda.h
     case 1: *value = int(device.threads_per_block); break;
-    case 16: *value = int(device.sms); break;
+    case 16: *value = int(sms_of_one()); break;
     case 38: *value = int(device.l2_bytes); break;
     case 75: *value = int(device.arch / 10); break;
     case 76: *value = int(device.arch % 10); break;
@@ -216,9 +295,22 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   return kSuccess;
 }
 
-int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &device, kSuccess; }
-int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
-int cuCtxSetCurrent(void*) { return kSuccess; }
+int cuDevicePrimaryCtxRetain(void** context, int d) { return *context = &gpus[d], kSuccess; }
+int cuDevicePrimaryCtxRelease_v2(int d) {
+  for (u32 i = 0; i < kMostGpus; ++i) gpus[d].reaches[i] = gpus[i].reaches[d] = false;
+  return kSuccess;
+}
+int cuCtxSetCurrent(void* context) {
+  if (context) current_gpu = u32(static_cast<Gpu*>(context) - gpus);
+  return kSuccess;
+}
+int cuDeviceCanAccessPeer(int* can, int d, int peer) { return *can = d != peer, kSuccess; }
+int cuDeviceGetP2PAttribute(int* value, int, int d, int peer) { return *value = d != peer, kSuccess; }
+int cuCtxEnablePeerAccess(void* context, unsigned) {
+  bool& reaches = gpus[current_gpu].reaches[static_cast<Gpu*>(context) - gpus];
+  if (reaches) return kPeerAlreadyEnabled;
+  return reaches = true, kSuccess;
+}
 
 // ---- memory ---------------------------------------------------------------------------------------
 
@@ -240,6 +332,7 @@ int cuMemHostGetDevicePointer_v2(void** p, void* host, unsigned) {
 }
 
 int cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, Stream*) {
+  if (launching()) return kLaunchFailed;
   if (!is_device(to, bytes)) return kInvalidValue;
   order().host_write(to, bytes);
   memcpy(to, from, bytes);
@@ -252,6 +345,7 @@ int cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, Stream*) {
   return kSuccess;
 }
 int cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, Stream*) {
+  if (launching()) return kLaunchFailed;
   if (!is_device(to, bytes) || !is_device(from, bytes)) return kInvalidValue;
   order().host_read(from, bytes);
   order().host_write(to, bytes);
@@ -259,12 +353,14 @@ int cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, Stream*) {
   return kSuccess;
 }
 int cuMemsetD8Async(void* p, unsigned char value, size_t n, Stream*) {
+  if (launching()) return kLaunchFailed;
   if (!is_device(p, n)) return kInvalidValue;
   order().host_write(p, n);
   memset(p, value, n);
   return kSuccess;
 }
 int cuMemsetD32Async(void* p, unsigned value, size_t n, Stream*) {
+  if (launching()) return kLaunchFailed;
   if (!is_device(p, n * 4)) return kInvalidValue;
   order().host_write(p, n * 4);
   for (size_t i = 0; i < n; ++i) static_cast<u32*>(p)[i] = value;
@@ -333,22 +429,27 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, Kernel*, int threads, si
 }
 
 int cuLaunchKernel(Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                   unsigned bz, unsigned shared, Stream*, void** parameters, void** extra) {
+                   unsigned bz, unsigned shared, Stream* s, void** parameters, void** extra) {
   if (extra || gy * gz * by * bz != 1) return kInvalidValue;
-  return launch(kernel, gx, bx, shared, parameters, false);
+  return launch(kernel, gx, bx, shared, parameters, s ? s->gpu : 0, false);
 }
 int cuLaunchCooperativeKernel(Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                              unsigned by, unsigned bz, unsigned shared, Stream*,
+                              unsigned by, unsigned bz, unsigned shared, Stream* s,
                               void** parameters) {
   if (gy * gz * by * bz != 1) return kInvalidValue;
-  return launch(kernel, gx, bx, shared, parameters, true);
+  return launch(kernel, gx, bx, shared, parameters, s ? s->gpu : 0, true);
 }
 
 // ---- streams and events: all is done when a call returns ------------------------------------------
 
-int cuStreamCreate(Stream** s, unsigned) { return *s = new Stream, kSuccess; }
+int cuStreamCreate(Stream** s, unsigned) { return *s = new Stream{current_gpu}, kSuccess; }
 int cuStreamDestroy_v2(Stream* s) { return delete s, kSuccess; }
-int cuStreamSynchronize(Stream*) { return kSuccess; }
+// A launch for whose end the host waits before all GPUs have theirs waits in vain.
+int cuStreamSynchronize(Stream*) {
+  if (!launching()) return kSuccess;
+  for (Gpu& g : gpus) g.waiting = nullptr;
+  return kLaunchFailed;
+}
 int cuStreamQuery(Stream*) { return kSuccess; }
 int cuEventCreate(Event** e, unsigned) { return *e = new Event, kSuccess; }
 int cuEventDestroy_v2(Event* e) { return delete e, kSuccess; }

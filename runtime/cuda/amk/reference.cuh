@@ -47,8 +47,9 @@ static_assert(sizeof(Operation) == 32 + 3 * 4 + 32 + 3 * 4,
               "the launcher reads this struct byte by byte");
 
 // Operation::repeats. What observes is not a part of the step: it looks at what the megakernel has
-// left in the cache, and its result is that, followed by as much that should be there.
-constexpr u32 kOnce = 0, kEachLayer = 1, kObserves = 2;
+// left in the cache, and its result is that, followed by as much that should be there. What sums
+// leaves a GPU's share of its result, in float32, and the host adds up those of all.
+constexpr u32 kOnce = 0, kEachLayer = 1, kObserves = 2, kSums = 3;
 
 struct ReferenceInfo {
   u32 abi;

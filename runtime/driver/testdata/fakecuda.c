@@ -20,7 +20,7 @@ typedef uint64_t Ptr;
 #define FAKE_VERSION 13000
 #endif
 
-enum { kMaxOps = 2048, kLogBytes = 1 << 16 };
+enum { kMaxOps = 2048, kLogBytes = 1 << 16, kStreams = 32 };
 #define DEVICE (1ull << 62)
 
 static char log_text[kLogBytes];
@@ -77,7 +77,7 @@ typedef struct Stream { Op ops[kMaxOps]; int n; } Stream;
 enum { kCopy, kSet8, kSet32, kRecord, kKernel };  // kKernel is for files that include this one
 
 static double now_ms;
-static Stream* all[8];
+static Stream* all[kStreams];
 
 static void run_first(Stream* s) {
   Op op = s->ops[0];
@@ -167,6 +167,24 @@ CUresult cuDevicePrimaryCtxRelease_v2(int dev) {
 }
 
 CUresult cuCtxSetCurrent(void* ctx) { ENTER("cuCtxSetCurrent"); current = ctx; return 0; }
+
+static int peers = 2;  // 0: out of reach, 1: over PCIe, 2: over NVLink
+
+CUresult cuDeviceCanAccessPeer(int* can, int dev, int peer) {
+  ENTER("cuDeviceCanAccessPeer");
+  *can = dev != peer && peers > 0;
+  return 0;
+}
+CUresult cuDeviceGetP2PAttribute(int* value, int attribute, int dev, int peer) {
+  ENTER("cuDeviceGetP2PAttribute");
+  if (attribute != 3) return 1;
+  *value = dev != peer && peers > 1;
+  return 0;
+}
+CUresult cuCtxEnablePeerAccess(void* ctx, unsigned flags) {
+  ENTER_CONTEXT("cuCtxEnablePeerAccess");
+  return !ctx || ctx == current || flags ? 1 : 0;
+}
 
 // ---------------------------------------------------------------------------------------------
 // memory
@@ -348,7 +366,7 @@ CUresult cuStreamCreate(Stream** s, unsigned flags) {
   ENTER_CONTEXT("cuStreamCreate");
   if (flags != 1) return 1;
   *s = calloc(1, sizeof **s);
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < kStreams; i++)
     if (!all[i]) { all[i] = *s; break; }
   streams++;
   return 0;
@@ -364,7 +382,7 @@ CUresult cuStreamQuery(Stream* s) { ENTER_CONTEXT("cuStreamQuery"); return s->n 
 
 CUresult cuStreamDestroy_v2(Stream* s) {
   ENTER_CONTEXT("cuStreamDestroy");
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < kStreams; i++)
     if (all[i] == s) all[i] = NULL;
   streams--;
   free(s);
@@ -389,7 +407,7 @@ CUresult cuEventRecord(Event* e, Stream* s) {
 // Runs no more of a stream than the event demands.
 CUresult cuEventSynchronize(Event* e) {
   ENTER_CONTEXT("cuEventSynchronize");
-  for (int i = 0; i < 8 && e->recorded && !e->passed; i++)
+  for (int i = 0; i < kStreams && e->recorded && !e->passed; i++)
     while (all[i] && all[i]->n && !e->passed) {
       int waits = 0;
       for (int k = 0; k < all[i]->n; k++) waits |= all[i]->ops[k].event == e;
@@ -419,6 +437,7 @@ void fake_fail(const char* call, int code, int after) {
 
 void fake_sticky(int code) { sticky_code = code; }
 void fake_devices(int n) { devices = n; }
+void fake_peers(int how) { peers = how; }
 const char* fake_log(void) { return log_text; }
 void fake_clear_log(void) { log_used = 0, log_text[0] = 0; }
 

@@ -181,7 +181,11 @@ func Build(t testing.TB, settings string, edit func(*host.Facts)) string {
 	}
 	Write(t, dir, host.ReferenceFile, []byte("FAKE REFERENCE \x00"))
 	Write(t, dir, host.ConfigFile, []byte(`{"eos_token_id": 1}`))
-	Write(t, dir, host.WeightsFile, Weights(4096))
+	weights := Weights(4096)
+	for range f.NumRanks() - 1 { // as many again for each further GPU
+		weights = append(weights, weights[len(weights)-4096:]...)
+	}
+	Write(t, dir, host.WeightsFile, weights)
 	return dir
 }
 

@@ -29,7 +29,7 @@ static Kernel matrices_kernel = {"amk_prompt_matrices", 1, {208}, 0};
 static long eos, eos_at, stall_at, hang_at, fault_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
 static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
 static long batch_off, batch_writes, mixed_off, mixed_writes, mixed_picks, eager, dirty;
-static long late, is_lean, has_parts, part_us, launch_us, part_picks;
+static long gpus, late, is_lean, has_parts, part_us, launch_us, part_picks;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
     {"abi", &info.abi, 0, 11}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
@@ -38,6 +38,7 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
     {"hidden", &info.hidden, 0, 64}, {"element", &info.element, 0, 2}, {"variants", &info.variants, 0, 1},
     {"end0", &info.ends[0], 0, 128}, {"end1", &info.ends[1], 0, 0}, {"end2", &info.ends[2], 0, 0},
+    {"gpus", 0, &gpus, 1},              // that run the build, each the same
     {"eos", 0, &eos, 1},                // the id chosen
     {"eos_at", 0, &eos_at, -1},         // at this position
     {"stall_at", 0, &stall_at, -1},     // SM 1 gives up by itself
@@ -157,6 +158,7 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
     if (settings[i].word) *settings[i].word = v;
     if (settings[i].value) *settings[i].value = v;
   }
+  for (int i = 0; i < kRead; i++) build_kernels[i].sizes[0] = gpus > 1 ? 280 : 208;
   const char* weights = strstr(image, " weights=");
   const char* cache = strstr(image, " cache=");
   info.weights = weights ? atol(weights + 9) : 4096;

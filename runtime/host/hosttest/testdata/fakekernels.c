@@ -36,8 +36,16 @@ CUresult cuLaunchCooperativeKernel(Kernel* f, unsigned gx, unsigned gy, unsigned
   int over_prompt = f == &prompt_kernel;
   if (gx != info.sms || bx != (over_prompt ? prompt.threads : info.threads)) return 1;
   if (shared != (over_prompt ? prompt.shared : info.shared) || f->dynamic < (int)shared) return 1;
-  Launch* l = malloc(sizeof *l);
-  memcpy(l, args[0], sizeof *l);
+  Launch* l = calloc(1, sizeof *l);
+  memcpy(l, args[0], f->sizes[0]);
+  if (gpus > 1) {
+    for (int i = 0; i < 8; i++)
+      if ((l->peers[i] != 0) != (i < gpus)) complain("other pages than those of all GPUs");
+    if (l->rank < 0 || l->rank >= gpus || l->peers[l->rank] != l->exchange) complain("a rank with the pages of another");
+    else if (!l->rank && !l->first_epoch && ((Exchange*)host(l->peers[1]))->steps)
+      complain("GPU 0 is launched before the pages of GPU 1 are clear");
+    if (l->rank && l->host_tokens) complain("two GPUs tell the host tokens");
+  }
   static void (*const runs_of[])(void*) = {decode, ceiling, decode, profile, drain};
   if (*(uint32_t*)host(l->abort_device)) complain("the abort word of the launch before is still set");
   if (over_prompt) return queue(s, (Op){.kind = kKernel, .dst = l, .run = read_prompt});
@@ -64,7 +72,7 @@ CUresult cuLaunchKernel(Kernel* f, unsigned gx, unsigned gy, unsigned gz, unsign
   if (!r && f == &matrices_kernel) {
     if (gx != 1 || bx != 1 || shared) return 1;
     Launch* l = malloc(sizeof *l);
-    memcpy(l, args[0], sizeof *l);
+    memcpy(l, args[0], 208);
     return queue(s, (Op){.kind = kKernel, .dst = l, .run = list_matrices});
   }
   if (!r && f == &part_kernel) {

@@ -7,6 +7,8 @@ typedef struct Launch {
       choices, rounds, embeddings, hidden;
   uint64_t spin_limit_ns, first_epoch;
   int steps, position, token, n_stop, logit_stride, chooses, positions[8];
+  Ptr peers[8];  // of builds for several GPUs, and what follows
+  int rank, reserved;
 } Launch;
 
 #include "fakechoice.h"
