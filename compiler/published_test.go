@@ -108,18 +108,7 @@ func TestPublishedModels(t *testing.T) {
 	if t.Failed() {
 		return // a target that failed has no column
 	}
-	text, err := os.ReadFile(publishedDocument)
-	require.NoError(t, err)
-	const begin, end = "<!-- models -->\n", "<!-- end of models -->\n"
-	before, rest, found := strings.Cut(string(text), begin)
-	_, after, closed := strings.Cut(rest, end)
-	require.True(t, found && closed)
-	want := before + begin + publishedTable(models, columns) + end + after
-	if *update {
-		require.NoError(t, os.WriteFile(publishedDocument, []byte(want), 0o666))
-		return
-	}
-	require.Equal(t, want, string(text), "go test ./compiler -run PublishedModels -update")
+	inDocument(t, "models", publishedTable(models, columns), "PublishedModels")
 }
 
 // The models with the largest programs are within the limits of one, with all of their layers, on the GPU with the most
