@@ -47,6 +47,10 @@ const ofLlama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", 
 "vocab_size": 96, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
 "tie_word_embeddings": false, "torch_dtype": "bfloat16"}`
 
+// withExperts is what a model of experts has otherwise: all layers have them, and so many that a few tokens leave some
+// out.
+const withExperts = `{"num_experts": 16, "mlp_only_layers": [], "vocab_size": 96, "max_position_embeddings": 64}`
+
 // aRing goes round often in small matrices.
 const aRing = `"chunk_bytes": 4096, "in_flight": 2, "run_ahead": 3`
 
@@ -190,6 +194,18 @@ var builds = []small{
 "vocab_size": 96}`,
 		tiling: `"attention": {"max_splits": 4, "split_from": 0}`,
 		edit:   func(o *compiler.Options) { o.Passes = []ir.Pass{{Rows: 2}, {Sequences: 2}, {Sequences: 2, Rows: 3}} }},
+	// every SM chooses the experts of each token, and has tiles of them and of the shared one; sequences may be absent
+	{name: "experts", arch: 90, sms: 2, jobs: []string{"launch", "abort", "rows2", "sequences2", "measure"},
+		base: "qwen2-moe-shared", config: withExperts, edit: func(o *compiler.Options) {
+			o.Passes = []ir.Pass{{Rows: 2}, {Sequences: 2}}
+		}},
+	// there are SMs without tiles of other products, the last of whose experts nobody has chosen: nothing but the wait
+	// for them tells these that their copying warps have read the list of a layer
+	{name: "prompts of experts", arch: 90, sms: 4, wide: true, jobs: prompts, base: "qwen2-moe-shared",
+		config: withExperts},
+	// products by mma, which go by the list without warps of their own to copy
+	{name: "prompts of experts by mma", arch: 80, sms: 2, wide: true, jobs: prompts, base: "qwen2-moe-shared",
+		config: withExperts},
 	// an SM without rows of the vocabulary, whose best logit is on the page that the last layer is computed from
 	{name: "an empty task", arch: 90, sms: 3, jobs: []string{"launch", "stops"}, config: `{"vocab_size": 16}`,
 		tiling: `"exchange": {"copies": 1}`, edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) },
