@@ -31,16 +31,17 @@ func TestPublishedExpertsFit(t *testing.T) {
 		t.Skip("make test-all runs it")
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "\n| model | experts | weights, GiB | read by a token, GiB | different ones of 2, 4, 8 tokens | %s "+
-		"|\n|---|---|---|---|---|%s\n", strings.Join(publishedTargets, " | "),
+	fmt.Fprintf(&table, "\n| model | experts | weights, GiB | read by a token, GiB | different ones of 2, 4, 8 tokens "+
+		"| %s |\n|---|---|---|---|---|%s\n", strings.Join(publishedTargets, " | "),
 		strings.Repeat("---|", len(publishedTargets)))
 	gib := func(bytes uint64) float64 { return float64(bytes) / (1 << 30) }
 	for _, m := range publishedExperts {
 		of := func(target string) (*Scheduled, host.Footprint) {
 			formats, err := passes.ParseWeightFormats(m.weights)
 			require.NoError(t, err)
-			l, err := RunPasses(Options{Model: filepath.Join(root, "configs", m.name), Name: "m", RandomSeed: new(uint64),
-				LeaveOut: true, Target: ir.FindTarget(target), MaxSeq: expertPositions, Formats: formats})
+			l, err := RunPasses(Options{Model: filepath.Join(root, "configs", m.name), Name: "m",
+				RandomSeed: new(uint64), LeaveOut: true, Target: ir.FindTarget(target), MaxSeq: expertPositions,
+				Formats: formats})
 			require.NoError(t, err, "%s for %s", m.name, target)
 			f, err := Memory(l.Program)
 			if err != nil {
@@ -57,8 +58,8 @@ func TestPublishedExpertsFit(t *testing.T) {
 			return float64(all) * (1 - math.Pow(1-float64(k)/float64(all), float64(tokens)))
 		}
 		fmt.Fprintf(&table, "| %s | %d of %d | %.1f | %.2f | %.1f, %.1f, %.1f |",
-			strings.TrimSuffix(m.name+" "+m.weights, " none"), k, all, gib(f.Weights), gib(uint64(facts.Traffic.Weights)),
-			different(2), different(4), different(8))
+			strings.TrimSuffix(m.name+" "+m.weights, " none"), k, all, gib(f.Weights),
+			gib(uint64(facts.Traffic.Weights)), different(2), different(4), different(8))
 		require.NoError(t, l.Close())
 		for _, target := range publishedTargets {
 			cell := "yes"
