@@ -122,10 +122,15 @@ func allShared(c *Case, _ string) int {
 
 // inFlightOfLongLayers requests as much as the memory delivers in 1.5 us, where a layer streams for long: with less,
 // the stream waits for round trips. Where layers are short, a word of an exchange that queues after more chunks costs
-// more than that (docs/performance-history.md).
+// more than that (docs/performance-history.md). Of quantised experts, whose chunks are small, as many bytes are
+// requested as of other matrices.
 func inFlightOfLongLayers(c *Case, _ string) int {
 	const longMicros, tripMicros, leastSlots = 40, 1.5, 8
 	t, usual := c.Target, c.rows[InFlight].Default
+	if t != nil && t.BulkCopy && c.streamsExperts() {
+		bytes, chunk := usual*c.rows[ChunkBytes].Default, c.Of(ChunkBytes)
+		return max(usual, min((bytes+chunk-1)/chunk, c.slots()/2))
+	}
 	if t == nil || !t.BulkCopy || layerMicros(c) < longMicros {
 		return usual
 	}
@@ -136,6 +141,12 @@ func inFlightOfLongLayers(c *Case, _ string) int {
 	trip := math.Ceil(tripMicros * 1e3 * t.HBMGBs / float64(t.SMs*c.Of(ChunkBytes)))
 	most := min(slots/2, c.rows[InFlight].Legal.Hi)
 	return max(usual, int(min(trip, float64(most))))
+}
+
+// streamsExperts reports whether layers have experts, and matrices are quantised.
+func (c *Case) streamsExperts() bool {
+	_, quantised := c.Format.(format.Quantised)
+	return quantised && c.Model.Most(ir.ExpertsOf) > 0
 }
 
 // layerMicros is how long the weights of a layer stream, in us, in the mean over layers that differ; 0 where the
@@ -162,7 +173,8 @@ func layerMicros(c *Case) float64 {
 // flight while half of the ring is filled, and the run-ahead into L2 makes up for it. A layer's five exchanges take
 // some 2 us each whatever the model, so the weights of a layer decide. Quantised weights are multiplied hardly faster
 // than they arrive, so that exchanges decide for longer layers too (docs/performance.md). Setting
-// ring.in_flight_stocked disables the default.
+// ring.in_flight_stocked disables the default. Where quantised experts are chosen, the ring is empty in every layer,
+// and is filled as fast as may be.
 func stockOfShortLayers(c *Case, _ string) int {
 	const leastSlots = 8
 	exchangesMicros := 10.0
@@ -174,7 +186,7 @@ func stockOfShortLayers(c *Case, _ string) int {
 		return 0
 	}
 	slots := c.slots()
-	if layerMicros(c) >= exchangesMicros || slots < leastSlots {
+	if layerMicros(c) >= exchangesMicros || slots < leastSlots || c.streamsExperts() {
 		return 0
 	}
 	return slots / 2

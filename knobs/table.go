@@ -81,7 +81,8 @@ var table = [...]Row{
 		Steps: []int{1, 2, 3, 4, 5, 6, 8, 10, 12, 16}, Plain: 1,
 		Rule: inFlightOfLongLayers,
 		RuleDoc: "3; where a layer's weights stream for 40 µs or more, by bulk copies, so many that all SMs together " +
-			"have 1.5 µs of the bandwidth on its way, from 3 to 16 and at most half of the ring",
+			"have 1.5 µs of the bandwidth on its way, from 3 to 16 and at most half of the ring; as many as have " +
+			"48 KiB where experts are quantised",
 		Check:    checkRing,
 		Doc:      "chunks in flight per SM, as far as the ring has slots; the same in all variants",
 		Constant: &Constant{"unsigned", "kInFlight", "chunks in flight"},
@@ -107,7 +108,7 @@ var table = [...]Row{
 		Steps: []int{0, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16}, Plain: 0,
 		Rule: stockOfShortLayers,
 		RuleDoc: "half of the ring where the bandwidth is known and a layer's weights stream in less than 10 µs, or " +
-			"60 if they are quantised, unless ring.in_flight_stocked is set; 0 otherwise",
+			"60 if they are quantised, unless ring.in_flight_stocked is set or these have experts; 0 otherwise",
 		Check: checkStock,
 		Doc:   "chunks in the ring from which fewer are in flight; 0: never fewer",
 		Constant: &Constant{"unsigned", "kStock",
