@@ -177,6 +177,14 @@ func TestDraftingLayersAreLeftOut(t *testing.T) {
 	m := &importer{fields: &fields{doc: config.Model}, names: plainNames}
 	m.leaveDrafting(&decoder{drafting: draftingLayers}, 46)
 	require.Equal(t, []string{"model.layers.46.", "model.layers.47."}, m.leftOut)
+	for _, family := range []string{"qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"} {
+		config := string(readFlips(t, family).Bases[0].Config)
+		tensors := plainTensors(t, config)
+		tensors["mtp.layers.0.mlp.gate.weight"] = modeltest.Stored{DType: "I64", Shape: []int{1}, Data: make([]byte, 8)}
+		s, err := importModel(t, modeltest.WriteModel(t, config, tensors))
+		require.NoError(t, err, family)
+		require.Len(t, s.Consumed, len(tensors), family)
+	}
 }
 
 // A router whose matrix transformers keeps in float32 is rounded with a warning, where the files have more bits.
