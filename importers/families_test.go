@@ -236,8 +236,8 @@ func TestFamiliesAreListed(t *testing.T) {
 }
 
 // Configs with all the fields that published ones carry are imported without a word from the user, or refused for a
-// reason. Five are no copies of published files (testdata/configs/README.md says which): of these the test says nothing
-// about a field that only the files have.
+// reason. Seven are no copies of published files (testdata/configs/README.md says which): of these the test says
+// nothing about a field that only the files have.
 func TestConfigsAsPublished(t *testing.T) {
 	refused := map[string]string{
 		"opt-350m": "do_layer_norm_before: error: is false",

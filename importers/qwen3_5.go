@@ -131,8 +131,8 @@ var qwen35Modelled = append(without(llamaModelled, "mlp_bias", "sliding_window",
 var qwen35Inert = func() map[string]known {
 	inert := maps.Clone(llamaInert)
 	for _, field := range []string{"mlp_bias", "sliding_window", "use_sliding_window", "attn_output_gate",
-		"mamba_ssm_dtype", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "output_gate_type",
-		"number_of_conv_states"} {
+		"mamba_ssm_dtype", "mlp_only_layers", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings",
+		"output_gate_type", "number_of_conv_states"} {
 		inert[field] = whatever
 	}
 	return inert
@@ -143,8 +143,7 @@ var (
 		"moe_intermediate_size", "shared_expert_intermediate_size")
 	qwen35MoEInert = func() map[string]known {
 		inert := expertsInert(qwen35Inert, qwen35MoEModelled)
-		for _, field := range []string{"intermediate_size", "mlp_only_layers", "decoder_sparse_step",
-			"norm_topk_prob"} {
+		for _, field := range []string{"intermediate_size", "decoder_sparse_step", "norm_topk_prob"} {
 			inert[field] = whatever
 		}
 		return inert
