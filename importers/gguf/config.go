@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"amkc/ir/diag"
@@ -127,6 +128,14 @@ func (x *facts) count(name string, absent int) int {
 	return int(n)
 }
 
+// perhaps reads a count that may be absent, or 0.
+func (x *facts) perhaps(name string) int {
+	if v, _ := x.field(name); v == nil || v == int64(0) {
+		return 0
+	}
+	return x.count(name, 0)
+}
+
 // number reads a finite number, and whether it is there.
 func (x *facts) number(name string) (any, float64, bool) {
 	v, key := x.field(name)
@@ -184,6 +193,13 @@ func (x *facts) has(name string) bool { return x.tensors[name] != nil }
 func (x *facts) usual() {
 	c := x.config
 	x.layers = x.count("block_count", 0)
+	if x.family.drafting {
+		if n := x.perhaps("nextn_predict_layers"); n < x.layers {
+			x.layers -= n
+		} else {
+			x.fail(x.arch+".nextn_predict_layers", "is %d, and there are %d layers; want fewer", n, x.layers)
+		}
+	}
 	x.hidden = x.count("embedding_length", 0)
 	x.heads = x.count("attention.head_count", 0)
 	x.kvHeads = x.headsOfKeys()
@@ -380,6 +396,9 @@ func (x *facts) named() []NamedTensor {
 		}
 		n := NamedTensor{Tensor: t, Name: x.family.hfName(t.Name)}
 		layer, part, ending, _ := inLayer(t.Name)
+		if i, err := strconv.Atoi(layer); x.family.drafting && err == nil && i >= x.layers {
+			continue
+		}
 		if of := partsOfExperts[part]; x.experts > 0 && of != nil {
 			experts := "model.layers." + layer + "." + x.family.experts.part
 			if ending == "bias" {

@@ -106,6 +106,12 @@ func TestFacts(t *testing.T) {
 			"llama.rope.scaling.yarn_beta_fast":          float32(16)},
 			want: fieldsOf{"rope_scaling": map[string]any{"rope_type": "yarn", "factor": 4., "beta_fast": 16.,
 				"original_max_position_embeddings": 128.}}},
+		"layers that draft": {fields: with(as("glm4moe"), fieldsOf{"glm4moe.block_count": uint32(3),
+			"glm4moe.nextn_predict_layers": uint32(1), "glm4moe.expert_count": uint32(4),
+			"glm4moe.expert_used_count": uint32(2), "glm4moe.expert_feed_forward_length": uint32(8),
+			"glm4moe.expert_gating_func": uint32(2), "glm4moe.expert_weights_scale": float32(2.5)}),
+			want: fieldsOf{"model_type": "glm4_moe", "num_hidden_layers": 2., "routed_scaling_factor": 2.5,
+				"n_shared_experts": 0., "first_k_dense_replace": 0.}},
 		"ends of texts": {fields: fieldsOf{"tokenizer.ggml.eos_token_id": uint32(2),
 			"tokenizer.ggml.eot_token_id": uint32(3), "tokenizer.ggml.eom_token_id": uint32(2),
 			"tokenizer.ggml.bos_token_id": uint32(1)}, want: fieldsOf{"model_type": "llama"}},
@@ -203,6 +209,9 @@ func TestFactsRefused(t *testing.T) {
 		"a tensor for each expert": {fields: mixture(), tensors: tensorsOf(modeltest.GGUFTensor{
 			Name: "blk.0.ffn_gate.1.weight", Shape: []int{16, 8}, Data: make([]byte, 512)}), code: "AMK1057",
 			says: "blk.0.ffn_gate.1.weight: error: is a matrix of expert 1 alone"},
+		"layers that draft alone": {fields: with(as("glm4moe"), fieldsOf{
+			"glm4moe.nextn_predict_layers": uint32(2)}), code: "AMK1057",
+			says: "glm4moe.nextn_predict_layers: error: is 2, and there are 2 layers; want fewer"},
 		"convolutions alone": {fields: with(as("lfm2"), fieldsOf{"lfm2.attention.head_count_kv": []int32{0, 0},
 			"lfm2.shortconv.l_cache": uint32(3)}), code: "AMK1057",
 			says: "lfm2.attention.head_count_kv: error: is 0 for all layers"},

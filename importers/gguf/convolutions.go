@@ -51,10 +51,7 @@ func (x *facts) lfm2() {
 func (x *facts) lfm2MoE() {
 	x.lfm2()
 	delete(x.config, "block_auto_adjust_ff_dim")
-	dense := 0
-	if v, _ := x.field("leading_dense_block_count"); v != nil && v != int64(0) {
-		dense = x.count("leading_dense_block_count", 0)
-	}
+	dense := x.perhaps("leading_dense_block_count")
 	x.config["num_dense_layers"] = dense
 	x.config["use_expert_bias"] = x.has(fmt.Sprintf("blk.%d.%s", dense, choosing))
 }

@@ -57,6 +57,12 @@ func (x *facts) mixture() {
 	if e.normed != "" {
 		c[e.normed] = e.weights
 	}
+	if e.scale != "" {
+		c[e.scale] = float32(1)
+		x.take("expert_weights_scale", e.scale)
+	} else {
+		x.only("expert_weights_scale", float32(0), float32(1))
+	}
 	scores := []Value{int64(0), int64(softmax)}
 	if e.sigmoid {
 		scores = []Value{int64(sigmoid)}
@@ -67,7 +73,7 @@ func (x *facts) mixture() {
 	}{
 		{"expert_group_count", []Value{int64(0), int64(1)}}, {"expert_group_used_count", []Value{int64(0), int64(1)}},
 		{"expert_gating_func", scores},
-		{"expert_weights_scale", []Value{float32(0), float32(1)}}, {"expert_weights_norm", []Value{e.weights}},
+		{"expert_weights_norm", []Value{e.weights}},
 	} {
 		x.only(of.field, of.accepted...)
 	}
@@ -155,18 +161,21 @@ func (x *facts) gptOSS() {
 	x.config["rope_parameters"] = scaling
 }
 
+// glm4MoE reads the experts that every token has, and how many layers have none. Layers that draft come last.
+func (x *facts) glm4MoE() {
+	x.biased()
+	x.config["use_qk_norm"] = x.has("blk.0.attn_q_norm.weight")
+	x.config["n_group"], x.config["topk_group"] = 1, 1
+	x.config["n_shared_experts"] = x.perhaps("expert_shared_count")
+	x.config["first_k_dense_replace"] = x.perhaps("leading_dense_block_count")
+}
+
 // ernieMoE reads the experts that every token has, and which layers have none. The width that files state of the former
 // is that of no tensor: theirs is that of the others, times how many there are.
 func (x *facts) ernieMoE() {
 	x.ernie()
 	x.field("expert_shared_feed_forward_length")
-	x.config["moe_num_shared_experts"] = 0
-	if v, _ := x.field("expert_shared_count"); v != nil && v != int64(0) {
-		x.config["moe_num_shared_experts"] = x.count("expert_shared_count", 0)
-	}
+	x.config["moe_num_shared_experts"] = x.perhaps("expert_shared_count")
 	x.config["moe_layer_interval"] = x.count("interleave_moe_layer_step", 1)
-	x.config["moe_layer_start_index"] = 0
-	if v, _ := x.field("leading_dense_block_count"); v != nil && v != int64(0) {
-		x.config["moe_layer_start_index"] = x.count("leading_dense_block_count", 0)
-	}
+	x.config["moe_layer_start_index"] = x.perhaps("leading_dense_block_count")
 }

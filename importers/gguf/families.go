@@ -20,6 +20,7 @@ type family struct {
 	partial  bool              // a part of a head may be rotated
 	gate     string            // the field of the activation, which is gelu in its tanh form; "": it is SiLU
 	tied     bool              // files never have the head
+	drafting bool              // layers that only speculation runs may follow the others
 	experts  *experts          // how a file has them; nil: none are read
 	facts    func(*facts)      // reads what others do not have
 }
@@ -34,6 +35,7 @@ type experts struct {
 	sigmoid        bool   // scores are sigmoids, not a softmax
 	choosing       string // what is added to scores for the choice alone; "": nothing is
 	rows           bool   // which a checkpoint has as one row of a matrix
+	scale          string // the field of what weights are multiplied by at the end; "": nothing
 	weights        bool   // whether they do, in llama.cpp
 	only           bool   // every file has experts
 }
@@ -87,6 +89,14 @@ var families = map[string]family{
 		gate: "gate_proj", up: "up_proj", down: "down_proj", weights: true, only: true, rows: true,
 		choosing: "mlp.moe_statics.e_score_correction_bias"}, facts: (*facts).ernieMoE,
 		parts: map[string]string{
+			"ffn_gate_shexp": "mlp.shared_experts.gate_proj", "ffn_up_shexp": "mlp.shared_experts.up_proj",
+			"ffn_down_shexp": "mlp.shared_experts.down_proj"}},
+	"glm4moe": {modelType: "glm4_moe", class: "Glm4MoeForCausalLM", partial: true, drafting: true,
+		experts: &experts{count: "n_routed_experts", width: "moe_intermediate_size", router: "mlp.gate",
+			part: "mlp.experts", gate: "gate_proj", up: "up_proj", down: "down_proj", normed: "norm_topk_prob",
+			weights: true, sigmoid: true, only: true, choosing: "mlp.gate.e_score_correction_bias",
+			scale: "routed_scaling_factor"}, facts: (*facts).glm4MoE,
+		parts: map[string]string{"post_attention_norm": "post_attention_layernorm",
 			"ffn_gate_shexp": "mlp.shared_experts.gate_proj", "ffn_up_shexp": "mlp.shared_experts.up_proj",
 			"ffn_down_shexp": "mlp.shared_experts.down_proj"}},
 	"lfm2": {modelType: "lfm2", class: "Lfm2ForCausalLM", eps: "norm_eps", parts: convolved,

@@ -69,6 +69,7 @@ var splitters = func() map[string]splitter {
 	}
 	add(splitter{pattern: threeDigits, ignoreMerges: true, bos: true}, "llama-bpe", "llama3", "llama-v3", "falcon3",
 		"pixtral", "lfm2")
+	add(splitter{pattern: threeDigits, ignoreMerges: true}, "glm4")
 	add(splitter{pattern: threeDigits}, "dbrx", "smaug-bpe")
 	add(splitter{pattern: oneDigit, nfc: true}, "qwen2", "deepseek-r1-qwen")
 	add(splitter{pattern: oneDigit}, "stablelm2")

@@ -126,6 +126,12 @@ MODELS = {
         "original_max_position_embeddings": 64}}, {"exps": "MXFP4", "": "Q8_0"}),
     "ernie4_5-moe": ("Ernie4_5_MoeConfig", {**SIZES, "moe_num_experts": 6, "moe_k": 3, "moe_intermediate_size": 24,
                                             "moe_num_shared_experts": 2, "moe_layer_start_index": 1}, None),
+    "glm4moe": ("Glm4MoeConfig", {**SIZES, "head_dim": 20, "pad_token_id": 0, "attention_bias": True,
+                                  "use_qk_norm": True, "n_routed_experts": 6, "num_experts_per_tok": 3,
+                                  "moe_intermediate_size": 24, "n_shared_experts": 1, "first_k_dense_replace": 1,
+                                  "n_group": 1, "topk_group": 1, "routed_scaling_factor": 1.5, "norm_topk_prob": True,
+                                  "num_nextn_predict_layers": 0, "rope_parameters": {
+        "partial_rotary_factor": 0.4}}, None),
     "lfm2": ("Lfm2Config", {**CONVOLVED, "intermediate_size": 56, "block_auto_adjust_ff_dim": False}, None),
     "lfm2-q8_0": ("Lfm2Config", {**CONVOLVED, "hidden_size": 64, "intermediate_size": 96,
                                  "block_auto_adjust_ff_dim": False}, "Q8_0"),
