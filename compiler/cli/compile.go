@@ -193,9 +193,13 @@ func summary(dir string, b *compiler.Build, formats passes.WeightFormats, p *cos
 		types += ", matrices " + formats.String()
 	}
 	line("model", "%s: %s, %d layers, %s, %d positions", m.Name, m.Architecture, m.Layers, types, m.MaxSeq)
-	line("target", "%s (%s, %d SMs)", t.Name, t.Arch, t.SMs)
+	each := ""
+	if n := b.Program.NumRanks(); n > 1 {
+		each = fmt.Sprintf(" on each of %d GPUs", n)
+	}
+	line("target", "%s (%s, %d SMs)%s", t.Name, t.Arch, t.SMs, strings.Replace(each, " on each of", ",", 1))
 	line("schedule", "%d tasks, proved free of deadlocks and races", b.Proof.Stats.Tasks)
-	line("memory", "%v", &memoryReport{b.Memory, t.HBMBytes})
+	line("memory", "%v%s", &memoryReport{b.Memory, t.HBMBytes}, each)
 	if p != nil {
 		line("predicted", "%.1f µs per token at position 0, %.1f %% of the ceiling%s (amkc cost)", p.Latency,
 			100*p.Share, strings.TrimPrefix(p.Label, cost.Predicted))

@@ -2,10 +2,8 @@ package kernels
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +21,6 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
-	device "amkc/runtime"
 )
 
 // compiled says which cases nvcc gets: those of the gate, all, or none. It is a variable and not a flag, so that go
@@ -122,12 +119,8 @@ func (n *nvccTool) compile(ctx context.Context, of []kernelCase, i int, dir, cac
 		return 0, 0, err
 	}
 	build := filepath.Join(dir, "build")
-	emit := emitBuild
-	if c.gpus > 1 {
-		emit = emitKernel
-	}
 	defer os.RemoveAll(build)
-	arch, err := emit(ctx, o, build)
+	arch, err := emitBuild(ctx, o, build)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -176,27 +169,6 @@ func emitBuild(ctx context.Context, o compiler.Options, dir string) (arch string
 	return b.Program.Target.Arch, nil
 }
 
-// emitKernel writes those of the kernel alone: for several GPUs there is no build yet.
-func emitKernel(_ context.Context, o compiler.Options, dir string) (arch string, err error) {
-	l, err := compiler.RunPasses(o)
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	files, err := codegen.CUDA(l.Program)
-	if err != nil {
-		return "", err
-	}
-	maps.Copy(files, device.DeviceSources())
-	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, text, 0o666)); err != nil {
-			return "", err
-		}
-	}
-	return l.Program.Target.Arch, nil
-}
-
 // sourcesBelow are the sources and headers of a build, by their paths in it.
 func sourcesBelow(build string) (map[string][]byte, error) {
 	files := map[string][]byte{}
@@ -218,14 +190,14 @@ func sourcesBelow(build string) (map[string][]byte, error) {
 // configurations that change the stream, which is what they measure. So are, in the gate, the kernels of megakernel.cu
 // other than amk_decode.
 // The reference depends on shapes, dtype and architecture, and not on the schedule. Of a build with passes, the kernels
-// of these alone: the others are those of the build without. For several GPUs there is no reference.
+// of these alone: the others are those of the build without. On several GPUs each has its share of it.
 func sourcesOf(of []kernelCase, i int) []string {
 	c, before := &of[i], of[:i]
 	if c.rows > 0 {
 		return []string{fmt.Sprintf("rows%d/megakernel.cu", c.rows), fmt.Sprintf("sequences%d/megakernel.cu", c.rows)}
 	}
 	if c.gpus > 1 {
-		return []string{"megakernel.cu", "measure.cu"}
+		return []string{"megakernel.cu", "measure.cu", "reference.cu"}
 	}
 	first := func(same func(b kernelCase) bool) bool { return !slices.ContainsFunc(before, same) }
 	out := []string{"megakernel.cu"}
