@@ -178,12 +178,13 @@ TABLES = {
                      "attention). The same random weights, batch 1, interleaved on one GPU, medians over the rounds. "
                      "First, logits of 512 positions are held to fp32 by the criteria of "
                      "[checkpoints](#trained-and-tiny-checkpoints), but for quantised matrices, and those of a text of "
-                     "the longest prompt's length, read in random parts, to those of single tokens, to the bit. Rows "
-                     "of before 30 November 2026 are of an earlier kernel for prompts "
-                     "([performance.md](../performance.md#prompts)).",
+                     "the longest prompt's length, read in random parts, to those of single tokens, to the bit. The "
+                     "memory is what prompts use besides the cache. Rows without it are of an earlier kernel for "
+                     "prompts ([performance.md](../performance.md#prompts)).",
                      {"tokens": "{prompt}", "kernel, ms": "{first_token_ms:.1f}",
                       "transformers, ms": "{transformers_ms:.1f}", "×": "{times_amkc:.2f}",
-                      "positions compared": "{compared}", "RMS ratio": "{rms_ratio:.3f}", "rounds": "{rounds}"}),
+                      "memory, bytes": "{bytes:,}", "positions compared": "{compared}",
+                      "RMS ratio": "{rms_ratio:.3f}", "rounds": "{rounds}"}),
     "pass_times": Table("Times of passes",
                         "A pass of 8 rows of one sequence, and one that gives 8 sequences a token each, interleaved "
                         "with single tokens of the same build. The check before it, in the same run, has compared the "

@@ -75,7 +75,8 @@ class Prompts(test_workshop.Fake):
         self.assertEqual((row["prompt"], row["compared"], row["argmax_wrong"]), (512, 700, 0))
         self.assertEqual(row["round_clocks"], [{"sm_mhz": {"min": 1755, "max": 1980}}] * prompts.ROUNDS)
         self.assertEqual(row["bytes"], 2 << 20)
-        self.assertIn("| 512 | 8.0 | 20.0 | 2.50 | 700 | 0.000 | 3 |", (self.dir / "out" / "fake.md").read_text())
+        self.assertIn("| 512 | 8.0 | 20.0 | 2.50 | 2,097,152 | 700 | 0.000 | 3 |",
+                      (self.dir / "out" / "fake.md").read_text())
 
     def test_there_is_no_time_without_correctness(self):
         for switch, finding in (("differs", "case 1: position 9"), ("none", "no logits of passes were compared")):
