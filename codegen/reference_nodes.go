@@ -265,8 +265,15 @@ func (r *referenceWriter) add(n *ir.GraphNode, y value) error {
 		return err
 	}
 	r.value[n.Name], r.sum = value{at: "v.x", rounded: true}, n.Name
-	l := launch{name: n.Name, blocks: forEach(n.Shape[0]),
-		lines: calls("add", "v.residual", "v.x", y.at, itoa(n.Shape[0]))}
+	args := []string{"v.residual", "v.x", y.at, itoa(n.Shape[0])}
+	if len(n.Weights) > 0 {
+		factor, err := r.packed(n, 0)
+		if err != nil {
+			return err
+		}
+		args = append(args, factor)
+	}
+	l := launch{name: n.Name, blocks: forEach(n.Shape[0]), lines: calls("add", args...)}
 	if !normed && r.isRead(n) { // then the sum is what its stage publishes
 		l.stage, l.result = stageName([]*ir.GraphNode{r.product(branch)}), "x"
 		l.size, l.bytes = n.Shape[0], "Element::kBytes"

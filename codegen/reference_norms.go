@@ -14,7 +14,7 @@ func (r *referenceWriter) norm(n *ir.GraphNode, x value) error {
 	size, centred, offset := n.Shape[0], n.Op == "layernorm", n.IntOr("unit_offset", 0)
 	ofHeads := n.IntOr("head_dim", 0) > 0 || !centred && (r.reads("rope", n) || r.reads("attention", n))
 	weights := make([]string, len(n.Weights))
-	if !centred || ofHeads {
+	if bare := !centred && n.IntOr("head_dim", 0) > 0; !bare && (!centred || ofHeads) {
 		weights = make([]string, max(1, len(n.Weights)))
 	}
 	for k := range weights {
@@ -37,11 +37,13 @@ func (r *referenceWriter) norm(n *ir.GraphNode, x value) error {
 	case ofHeads || !centred && r.reads("add", n):
 		together := n.IntOr("head_dim", size)
 		l.blocks = itoa(size / together)
-		function, args = "norm_heads", []string{out.at, x.at, itoa(together), weights[0], r.eps(n)}
-		apart := 0 // from the weights of a head to those of the next
-		if n.Weights[0].Shape[0] > together {
-			apart = together
+		gains, apart := "{}", 0 // from the weights of a head to those of the next
+		if len(weights) > 0 {
+			if gains = weights[0]; n.Weights[0].Shape[0] > together {
+				apart = together
+			}
 		}
+		function, args = "norm_heads", []string{out.at, x.at, itoa(together), gains, r.eps(n)}
 		if centred || apart > 0 {
 			function = fmt.Sprintf("norm_heads<%t>", centred)
 			args = append(append(args, itoa(offset), itoa(apart)), weights[1:]...)

@@ -101,6 +101,8 @@ func TestRefusals(t *testing.T) {
 			"LAYERNORM LAYERNORM ATTENTION_TILE KV_APPEND KV_APPEND; " +
 			"LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND; " +
 			"RMSNORM RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND; " +
+			"RMSNORM RMSNORM RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND; " +
+			"RMSNORM RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND; " +
 			"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND [AMK4001]",
 			func(p *ir.Program) {
 				s := named(p, "L{i}.attn")
@@ -402,6 +404,7 @@ func TestTraffic(t *testing.T) {
 			"qwen3-window-half_h200_bf16": {{Bytes: row / 3}, {Bytes: row / 3 * 2, Window: 33}},
 			"exaone4-windows_h200_bf16":   {{Bytes: row / 2, Window: 12}, {Bytes: row / 2}},
 			"gpt-oss-sinks_h200_bf16":     {{Bytes: row / 2, Window: 12}, {Bytes: row / 2}},
+			"gemma4-keys-serve_h200_bf16": {{Bytes: row / 5 * 3, Window: 12}, {Bytes: row / 5 * 2}},
 			"gemma3-tied_h200_bf16":       {{Bytes: row / 4 * 3, Window: 12}, {Bytes: row / 4}}}[name]
 		if !ok {
 			cache = []host.CacheRows{{Bytes: row}}

@@ -41,6 +41,7 @@ var goldenCases = []struct {
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}},
 	{name: "gemma-tied_h200_bf16", model: "zoo/gemma-tied", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "gemma3-tied_h200_bf16", model: "zoo/gemma3-tied", target: "h200", dtype: ir.BF16, maxSeq: 64}, // post norms
+	{name: "gemma4-keys-serve_h200_bf16", model: "zoo/gemma4-keys-serve", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "gemma2-split-k_h200_bf16", model: "zoo/gemma2-split-k", target: "h200", dtype: ir.BF16, maxSeq: 64,
 		passes: []ir.Pass{{Rows: 8}}},
 	{name: "phi3-short_h200_bf16", model: "zoo/phi3-short", target: "h200", dtype: ir.BF16, maxSeq: 64},

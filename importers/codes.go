@@ -8,10 +8,10 @@ var (
 model_type in config.json names an architecture that amkc does not compile. Nothing is guessed from a similar one: the
 message says what the architecture computes that is not modelled. amkc models lists what is accepted, with the models
 that it covers: "apertus", "arcee", "cohere", "cohere2", "cwm", "dots1", "ernie4_5", "ernie4_5_moe", "exaone4",
-"falcon", "flex_olmo", "gemma", "gemma2", "gemma3_text", "glm", "glm4", "glm4_moe", "gpt2", "gpt_neox", "gpt_oss",
-"granite", "granitemoe", "granitemoeshared", "helium", "hunyuan_v1_dense", "hyperclovax", "internlm3", "iquestcoder",
-"lfm2", "lfm2_moe", "llama", "minimax_m2", "ministral", "ministral3", "mistral", "mixtral", "nemotron", "olmo",
-"olmo2", "olmo3", "olmoe", "opt", "phi", "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3", "qwen3_5_moe_text",
+"falcon", "flex_olmo", "gemma", "gemma2", "gemma3_text", "gemma4_text", "glm", "glm4", "glm4_moe", "gpt2", "gpt_neox",
+"gpt_oss", "granite", "granitemoe", "granitemoeshared", "helium", "hunyuan_v1_dense", "hyperclovax", "internlm3",
+"iquestcoder", "lfm2", "lfm2_moe", "llama", "minimax_m2", "ministral", "ministral3", "mistral", "mixtral", "nemotron",
+"olmo", "olmo2", "olmo3", "olmoe", "opt", "phi", "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3", "qwen3_5_moe_text",
 "qwen3_5_text", "qwen3_moe", "qwen3_next", "seed_oss", "smollm3", "solar_open", "stablelm", "starcoder2". Of models
 that see images, the part that reads text: "aya_vision", "cohere2_vision", "gemma3", "idefics3", "internvl", "llava",
 "llava_next", "llava_onevision", "mistral3", "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_5_moe", "qwen3_vl",

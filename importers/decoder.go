@@ -20,8 +20,11 @@ type decoder struct {
 	// has no windows
 	windows func(m *importer, layers int) []int
 	// which layers rotate queries and keys, by their windows; nil: all
-	rotate        func(windows []int) []bool
-	perLayer      bool        // layers may have sizes of their own: per_layer_config
+	rotate func(windows []int) []bool
+	// sizes that layers may have of their own, as Llama's configs call them, in per_layer_config; nil: none
+	perLayer []string
+	// sizes of layers that have none in that; nil: those of the model
+	sizes         func(m *importer, windows []int, layers []ir.LayerFacts)
 	headDim       int         // what an absent head_dim means; 0: hidden_size over heads
 	tied          bool        // what an absent tie_word_embeddings means
 	eps           float64     // what an absent rms_norm_eps means; 0: 1e-6
@@ -30,6 +33,8 @@ type decoder struct {
 	normedHeads   bool        // each head of the queries and of the keys has an RMSNorm, before its rotation
 	normedAll     bool        // all queries have one RMSNorm, and all keys, before their rotation
 	normedRotated bool        // as normedHeads, and after the rotation
+	normedValues  bool        // each head of the values has an RMSNorm without weights
+	keysServe     bool        // as values, in layers without a window
 	headNorms     headNorms   // what weights these have
 	unitOffset    bool        // norms multiply by 1 + w
 	// branches of a layer begin without a norm, and end in one
@@ -73,6 +78,7 @@ type decoder struct {
 	branchScale, logitsScale float64
 	attnScale                float64 // of scores; 0: the inverse of the root of head_dim
 	attnCap, logitsCap       float64 // soft caps of scores and of logits; 0: none
+	layerFactor              string  // the tensor of the number that a layer multiplies its sum by; "": none
 	clip                     float64 // what queries, keys and values are kept within as projected; 0: no bound
 }
 
@@ -154,8 +160,8 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 	}
 	model.HeadDim = m.headDim(&model, d.headDim)
 	switch {
-	case d.perLayer:
-		model.SetFacts(m.layerFacts(d, &model))
+	case d.perLayer != nil:
+		model.SetFacts(m.layerFacts(d, &model, windows))
 	case d.experts != nil && m.diags.Err() == nil:
 		model.SetFacts(m.factsOfExperts(d.experts, &model))
 	}

@@ -53,6 +53,7 @@ var Families = []Family{
 	{"gemma2", "Gemma 2", true, h200, importGemma2},
 	{"gemma3", "Gemma 3 that sees images: the part that reads text", true, h200, importComposite},
 	{"gemma3_text", "Gemma 3", true, h200, importGemma3Text},
+	{"gemma4_text", "Gemma 4, its dense models without embeddings of layers: 31B", true, nil, importGemma4Text},
 	{"glm", "GLM-4 9B of 2024", true, h200, importGLM},
 	{"glm4", "GLM-4 9B and 32B of 2025", true, h200, importGLM4},
 	{"glm4_moe", "GLM-4.5, GLM-4.5-Air, GLM-4.6", true, nil, importGLM4MoE},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"amkc/ir"
 	"amkc/ir/transform"
@@ -14,6 +15,7 @@ type layerForm struct {
 	facts   ir.LayerFacts
 	mixer   *mixer   // in place of attention; nil: they have attention
 	window  int      // positions that attention sees; 0: all
+	served  bool     // keys, as they are projected, serve as values
 	rope    *ir.Rope // its own; nil: that of the graph
 	rotates bool     // queries and keys
 }
@@ -70,7 +72,7 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, f *layerForm) []ir.Grap
 	if d.postNorms {
 		down = norm("post_mlp_norm", down)
 	}
-	b.add("mlp_add", "add", []int{h}, []string{x, down})
+	b.add("mlp_add", "add", []int{h}, []string{x, down}, d.factorOf(names)...)
 	return b
 }
 
@@ -81,6 +83,10 @@ func (d *decoder) attention(b *nodes, m *ir.Model, names *tensorNames, form *lay
 	qd, kd := f.QueryRows(), f.KeyRows()
 	q, k := linear("q_proj", n, qd, h, d.biased.heads), linear("k_proj", n, kd, h, d.biased.heads)
 	v, gate := linear("v_proj", n, kd, h, d.biased.heads), ""
+	if form.served { // by a product of its own, whose rows are not in the pairs of a rotation
+		rows := *b
+		rows[len(rows)-1].Weights = slices.Clone(rows[len(rows)-2].Weights)
+	}
 	if d.gatedHeads {
 		gate = linear("g_proj", n, qd, h, d.biased.heads)
 	}
@@ -88,6 +94,10 @@ func (d *decoder) attention(b *nodes, m *ir.Model, names *tensorNames, form *lay
 	if d.normedHeads {
 		q = d.normHeads(b, "q_norm", q, qd, hd, m.Eps, names.ofLayer("q_norm"))
 		k = d.normHeads(b, "k_norm", k, kd, hd, m.Eps, names.ofLayer("k_norm"))
+	}
+	if d.normedValues {
+		v = b.add("v_norm", "rmsnorm", []int{kd}, []string{v})
+		b.param(ir.FloatParam("eps", m.Eps), ir.IntParam("head_dim", ir.Int(hd)))
 	}
 	if d.normedAll {
 		q = d.norm(b, "q_norm", q, qd, m.Eps, names.ofLayer("q_norm"))
@@ -122,6 +132,14 @@ func (d *decoder) middle(b *nodes, in string, hidden, width int, linear linearNo
 	}
 	mul := cmp.Or(d.gate, "silu_mul")
 	return b.add(mul, mul, []int{width}, []string{up("gate_proj"), up("up_proj")})
+}
+
+// factorOf is what the last sum of a layer is multiplied by, where the family has that.
+func (d *decoder) factorOf(names *tensorNames) []ir.GraphWeight {
+	if d.layerFactor == "" {
+		return nil
+	}
+	return []ir.GraphWeight{weight(names.inLayer(d.layerFactor), 1)}
 }
 
 // sinksOf are the sinks of the heads of a layer, where the family has any.

@@ -1,7 +1,9 @@
 package importers
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"amkc/importers/checkpoint"
 	"amkc/ir"
@@ -12,17 +14,20 @@ import (
 const perLayerConfig = "per_layer_config"
 
 // layerFacts are those of all layers: of the model, but for what the config says of single ones.
-func (m *importer) layerFacts(d *decoder, model *ir.Model) []ir.LayerFacts {
+func (m *importer) layerFacts(d *decoder, model *ir.Model, windows []int) []ir.LayerFacts {
 	layers := make([]ir.LayerFacts, model.Layers)
 	for i := range layers {
 		layers[i] = *model.Of(i)
 	}
-	v, ok := m.value(perLayerConfig)
-	if !ok {
+	v, there := m.doc.Get(perLayerConfig)
+	if v == nil { // null says that none differs
+		if !there && d.sizes != nil {
+			d.sizes(m, windows, layers)
+		}
 		return layers
 	}
-	own, ok := v.(*checkpoint.Object)
-	if !ok {
+	own, isObject := v.(*checkpoint.Object)
+	if !isObject {
 		m.fail(codeField, perLayerConfig, "is %s; want an object with numbers of layers for keys", spell(v))
 		return layers
 	}
@@ -47,25 +52,29 @@ func (m *importer) ownFacts(d *decoder, f *ir.LayerFacts, layer string, of *chec
 		to   *int
 		fact string
 	}{
-		d.field("intermediate_size"):   {&f.Intermediate, "intermediate"},
-		d.field("num_attention_heads"): {&f.Heads, "heads"},
-		d.field("num_key_value_heads"): {&f.KVHeads, "kv_heads"},
+		"head_dim":            {&f.HeadDim, "head_dim"},
+		"intermediate_size":   {&f.Intermediate, "intermediate"},
+		"num_attention_heads": {&f.Heads, "heads"},
+		"num_key_value_heads": {&f.KVHeads, "kv_heads"},
 	}
 	for _, key := range of.Keys() {
-		size, known := sizes[key]
-		if !known {
-			m.fail(codeNotModelled, perLayerConfig, "layer %s has %s %s of its own, which is not modelled; accepted: "+
-				"intermediate_size, num_attention_heads and num_key_value_heads",
-				layer, spell(key), spell(get(of, key)))
+		i := slices.IndexFunc(d.perLayer, func(llamas string) bool { return d.field(llamas) == key })
+		if i < 0 {
+			m.fail(codeNotModelled, perLayerConfig, "layer %s has %s %s of its own, which is not modelled; "+
+				"accepted: %s", layer, spell(key), spell(get(of, key)), strings.Join(d.perLayer, ", "))
 			continue
 		}
+		size := sizes[d.perLayer[i]]
 		n, ok := asInt(get(of, key))
 		if most := ir.ModelBound(size.fact).Hi; !ok || n < 1 || n > most {
 			m.fail(codeField, perLayerConfig, "layer %s has %s %s; want an integer from 1 to %d", layer, key,
 				spell(get(of, key)), most)
 			continue
 		}
-		*size.to = n
+		if *size.to = n; size.to == &f.HeadDim && n%2 != 0 {
+			m.fail(codeField, perLayerConfig, "layer %s has %s %d; want an even number, because a rotation takes two "+
+				"elements", layer, key, n)
+		}
 	}
 	if m.diags.Err() == nil && f.Heads%f.KVHeads != 0 {
 		m.fail(codeField, perLayerConfig, "layer %s has %d kv heads; want a divisor of its %d heads", layer, f.KVHeads,

@@ -105,7 +105,8 @@ const (
 func importLlama(m *importer) *ir.Graph {
 	attention := m.truth("attention_bias", false)
 	return m.decoder(&decoder{architecture: "LlamaForCausalLM", modelled: append(slices.Clone(llamaModelled),
-		perLayerConfig), inert: llamaInert, perLayer: true,
+		perLayerConfig), inert: llamaInert, perLayer: []string{"intermediate_size", "num_attention_heads",
+		"num_key_value_heads"},
 		layers: 32, hidden: 4096, intermediate: 11008, heads: 32, vocab: 32000, positions: 2048,
 		check: (*importer).refuseUnmodelled, biased: projections{heads: attention, o: attention,
 			mlp: m.truth("mlp_bias", false)}})
@@ -270,7 +271,8 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 	g := &ir.Graph{Model: model, Rope: rope, Before: before, After: after}
 	kinds := map[layerForm]int{}
 	for i, window := range windows {
-		f, name := layerForm{facts: *model.Of(i), window: window, rotates: rotate[i], mixer: mixers[i]}, fullAttention
+		f, name := layerForm{facts: *model.Of(i), window: window, rotates: rotate[i], mixer: mixers[i],
+			served: d.keysServe && window == 0}, fullAttention
 		if f.mixer != nil {
 			f, name = layerForm{facts: f.facts, mixer: f.mixer}, f.mixer.kind
 		}
@@ -288,6 +290,10 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 		}
 		if len(model.Kinds) > 0 {
 			of := fmt.Sprintf("%d heads, %d kv heads and ", f.facts.Heads, f.facts.KVHeads)
+			if model.Differ(ir.HeadDimOf) {
+				of = fmt.Sprintf("%d heads of %d elements, %d kv heads and ", f.facts.Heads, f.facts.HeadDim,
+					f.facts.KVHeads)
+			}
 			if f.mixer != nil {
 				of = ""
 			}

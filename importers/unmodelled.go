@@ -86,7 +86,6 @@ var unmodelled = map[string]string{
 	"gemma3n_text":             "it has embeddings for each layer, and layers that share keys and values",
 	"gemma4":                   "it takes images, and has heads of several sizes",
 	"gemma4_assistant":         "it drafts for another model, whose keys and values it reads",
-	"gemma4_text":              "it has heads of several sizes, and may have embeddings for each layer",
 	"gemma4_unified":           "it takes images and sound, and has heads of several sizes",
 	"gemma4_unified_assistant": "it drafts for another model, whose keys and values it reads",
 	"gemma4_unified_text":      "it has heads of several sizes",

@@ -68,7 +68,12 @@ func (e *exporter) stage(s *ir.Stage) {
 	case ir.ROPE:
 		e.rope(s, op, t)
 		return
-	case ir.COPY, ir.ADD, ir.GELU:
+	case ir.COPY, ir.GELU:
+	case ir.ADD:
+		if len(op.In) != 2 {
+			e.fail("stage "+s.Name, "multiplies a sum by a number; a sum of two operands is accepted")
+			return
+		}
 	case ir.SiluMul, ir.MUL:
 		if len(op.In) != 2 {
 			e.fail("stage "+s.Name, "%v has one operand; two are accepted", op.Code)

@@ -6,12 +6,14 @@ import "amkc/ir"
 // its rows, from the first one in the window on. The k and v rows of the step are read from the exchange, and the unit
 // whose share contains them appends them. Sinks are counted with split 0. With NormedHeads, q and k are normalised
 // first, with one eps: each head separately, or all of q and all of k, with weights per head or shared, followed by a
-// rotation or not.
+// rotation or not. With NormsValues, so is the head of v, without weights.
 var Attend = declare(&Body{
 	Name: "attend",
 	Codes: []string{"ATTENTION_TILE KV_APPEND KV_APPEND",
 		"RMSNORM RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND",
 		"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND",
+		"RMSNORM RMSNORM RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND",
+		"RMSNORM RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND",
 		"LAYERNORM LAYERNORM ATTENTION_TILE KV_APPEND KV_APPEND",
 		"LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND"},
 	Place:   ByUnit,
@@ -55,6 +57,11 @@ var Attend = declare(&Body{
 			wants("it with kNormCentred alone", func(_ *Facts, s *Stage) bool { return !s.Shifted || s.Centred }),
 		of("kOwnGains", "each head has weights of its own", func(s *Stage) *bool { return &s.OwnGains }).
 			when(normed),
+		of("kNormsValues", "each head of v on its own, without weights",
+			func(s *Stage) *bool { return &s.NormsValues }).when(normed).unless(false).
+			wants("it without kWholeNorm and kNormCentred alone", func(_ *Facts, s *Stage) bool {
+				return !s.NormsValues || !s.WholeNorm && !s.Centred
+			}),
 		of("kRotates", "q and k, once they are normalised", rotates).when(normed),
 		of("kAngles", "table that q and k rotate by", func(s *Stage) *int { return &s.AngleTable }).when(rotates),
 		ownHeads, ownKVHeads, ownHeadDim},
@@ -70,7 +77,7 @@ var Attend = declare(&Body{
 		address(qShift).inside().when(func(s *Stage) bool { return s.Shifted }),
 		address(kShift).inside().when(func(s *Stage) bool { return s.Shifted }),
 		page(output),
-		address(sinks).when(func(s *Stage) bool { return s.Sinks != "" })},
+		address(sinks).told()},
 	Read: func(s *Stage, ops []ir.Op) {
 		a, n := find(ops, ir.ATTENTION), ops[:len(ops)-3]
 		s.In, s.Out, s.Cache, s.Sinks = name(ops[0].In, 0), name(a.Out, 0), name(a.In, 1), name(a.In, 5)
@@ -90,8 +97,12 @@ var Attend = declare(&Body{
 			_, fixed := q.In[1].Dims[0].Lo.IsConst()
 			s.OwnGains = !fixed
 		}
-		if s.Rotates = len(n) > 2; s.Rotates {
-			s.Angles.Frequencies = name(n[2].In, 1)
+		turns := n[2:]
+		if s.NormsValues = len(turns)%2 == 1; s.NormsValues {
+			turns = turns[1:]
+		}
+		if s.Rotates = len(turns) > 0; s.Rotates {
+			s.Angles.Frequencies = name(turns[0].In, 1)
 		}
 	},
 	Derive: func(f *Facts, s *Stage) {
@@ -127,7 +138,7 @@ var Attend = declare(&Body{
 		v := view(s.In, block(head, hd, f.QueryRows()+f.KeyRows()))
 		var heads []ir.Op
 		if s.Normed {
-			heads, q, k = normedHeads(f, s, head, q, k)
+			heads, q, k, v = normedHeads(f, s, head, q, k, v)
 		}
 		in := views(q, cached(past, 0), cached(past, 1), k, v)
 		if s.Sinks != "" {
@@ -162,7 +173,7 @@ func windowStart(window int) ir.Expr {
 }
 
 // normedHeads are the norms and rotations of the heads of a unit, and what attention reads of them.
-func normedHeads(f *Facts, s *Stage, head ir.Expr, q, k ir.Operand) (ops []ir.Op, toQ, toK ir.Operand) {
+func normedHeads(f *Facts, s *Stage, head ir.Expr, q, k, v ir.Operand) (ops []ir.Op, toQ, toK, toV ir.Operand) {
 	size, params := ir.IntParam("head_dim", ir.Int(f.HeadDim)), normParams(s)
 	if !s.WholeNorm {
 		params = append(params, size)
@@ -183,8 +194,12 @@ func normedHeads(f *Facts, s *Stage, head ir.Expr, q, k ir.Operand) (ops []ir.Op
 	}
 	norm("%qn", q, f.Group(), s.QNorm, s.QShift, upTo(f.QueryRows()))
 	norm("%kn", k, 1, s.KNorm, s.KShift, ir.Span(ir.Int(f.QueryRows()), ir.Int(f.QueryRows()+f.KeyRows())))
+	if s.NormsValues {
+		ops = append(ops, op(ir.RMSNORM, views(view("%vn")), views(v), ir.FloatParam("eps", s.Eps), size))
+		v = view("%vn")
+	}
 	if !s.Rotates {
-		return ops, view("%qn"), view("%kn")
+		return ops, view("%qn"), view("%kn"), v
 	}
 	for _, x := range []string{"%q", "%k"} {
 		ops = append(ops, op(ir.ROPE, views(view(x)),
@@ -192,5 +207,5 @@ func normedHeads(f *Facts, s *Stage, head ir.Expr, q, k ir.Operand) (ops []ir.Op
 			append([]ir.Param{size, ir.IntParam("order", ir.Int(1)), ir.IntParam("pos", position)},
 				s.Angles.Scale...)...))
 	}
-	return ops, view("%q"), view("%k")
+	return ops, view("%q"), view("%k"), v
 }

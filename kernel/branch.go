@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"slices"
 	"strconv"
 
 	"amkc/ir"
@@ -8,16 +9,18 @@ import (
 
 // The norm of a branch that is added to the residual. A branch may be published in parts, which are added up first.
 
-// AddNorm is add_norm of replicated.cuh: every SM adds the whole norm to its copy of the residual.
+// AddNorm is add_norm of replicated.cuh: every SM adds the whole norm to its copy of the residual. A layer may multiply
+// the sum by a number then.
 var AddNorm = declare(&Body{
-	Name:   "add_norm",
-	Codes:  []string{"RMSNORM ADD"},
-	Is:     func(ops []ir.Op) bool { return !withWhole(ops) },
-	Place:  EverySM,
-	Local:  true,
-	Keeps:  WholeResidual,
-	Fields: []Field{normEps, unitOffset, parts},
-	Args:   []Arg{page(input), address(norm)},
+	Name:    "add_norm",
+	Codes:   []string{"RMSNORM ADD"},
+	Is:      func(ops []ir.Op) bool { return !withWhole(ops) },
+	Place:   EverySM,
+	Local:   true,
+	Keeps:   WholeResidual,
+	Fields:  []Field{normEps, unitOffset, parts},
+	Args:    []Arg{page(input), address(norm), address(factor).told()},
+	Buffers: []Buffer{{Name: "L{i}.factor", At: factor, Shape: func(*Facts) []int { return []int{1} }}},
 	Read: func(s *Stage, ops []ir.Op) {
 		last := &ops[len(ops)-1]
 		s.Residual, s.Rounded = name(last.Out, 0), name(last.Out, 1)
@@ -28,7 +31,7 @@ var AddNorm = declare(&Body{
 		own, whole := ownResidual(f, s), upTo(f.Hidden)
 		ops, branch := sumOfParts(f, s, whole, s.Temps)
 		return append(ops, op(ir.RMSNORM, own[1:], views(branch, view(s.Norm, whole)), normParams(s)...),
-			op(ir.ADD, own, own))
+			op(ir.ADD, own, timesFactor(s, own)))
 	},
 })
 
@@ -45,7 +48,7 @@ var AddNormRows = declare(&Body{
 		{Name: "L{i}.post_attn_norm.weight", Shape: hidden}, {Name: "L{i}.post_mlp_norm.weight", Shape: hidden}},
 	Norms:  map[string]string{"attn_add": "post_attn_norm", "mlp_add": "post_mlp_norm"},
 	Fields: []Field{rows, grain, rotation, rotationStep, tasks, normEps, unitOffset, parts},
-	Args:   []Arg{page(input), address(norm), page(output)},
+	Args:   []Arg{page(input), address(norm), page(output), address(factor).told()},
 	Read: func(s *Stage, ops []ir.Op) {
 		last := &ops[len(ops)-1]
 		s.Residual, s.Branch, s.Out = name(last.In, 0), name(find(ops, ir.RMSNORM).Out, 0), name(last.Out, 1)
@@ -59,9 +62,19 @@ var AddNormRows = declare(&Body{
 		ops, branch := sumOfParts(f, s, upTo(f.Hidden), s.Temps[len(ofRows):])
 		return append(append(ofRows, ops...),
 			op(ir.RMSNORM, views(kept), views(rows, view(s.Norm, TaskRows), branch), normParams(s)...),
-			op(ir.ADD, views(own, view(s.Out, TaskRows)), views(own, kept)))
+			op(ir.ADD, views(own, view(s.Out, TaskRows)), timesFactor(s, views(own, kept))))
 	},
 })
+
+func factor(s *Stage) *string { return &s.Factor }
+
+// timesFactor are the operands of the sum that a layer ends in: its terms, and what the sum is multiplied by.
+func timesFactor(s *Stage, terms []ir.Operand) []ir.Operand {
+	if s.Factor != "" {
+		return append(slices.Clone(terms), view(s.Factor, upTo(1)))
+	}
+	return terms
+}
 
 // withWhole reports whether a branch is normalised by a mean of more than what is taken of it.
 func withWhole(ops []ir.Op) bool { return len(find(ops, ir.RMSNORM).In) == 3 }
@@ -78,6 +91,7 @@ func sums(ops []ir.Op) int {
 func readBranch(s *Stage, ops []ir.Op) {
 	n := find(ops, ir.RMSNORM)
 	s.In, s.Norm, s.Parts = name(ops[0].In, 0), name(n.In, 1), 1+sums(ops)
+	s.Factor = name(ops[len(ops)-1].In, 2)
 	for i := range s.Parts - 1 {
 		s.Temps = append(s.Temps, name(ops[i].Out, 0))
 	}

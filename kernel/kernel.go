@@ -66,6 +66,7 @@ type Stage struct {
 	Splits, ShareRows, Window, Width              int
 	Scale, ScoreCap                               float64 // Scale is of embed and of a router, too
 	Normed, WholeNorm, OwnGains, Shifted, Rotates bool
+	NormsValues                                   bool
 	AngleTable                                    int
 	Taps                                          int // of a convolution, whose units have Width channels
 	KeyHeads, Keys, Values                        int // of states
@@ -89,6 +90,7 @@ type Stage struct {
 	// What its buffers are called: arguments of its call, and what it keeps on chip.
 	In, Out, BestValue, BestIndex                             string
 	Matrix, Bias, Curve, Norm, Shift, Table, PositionTable    string
+	Factor                                                    string // of the sum that a layer ends in
 	QNorm, KNorm, QShift, KShift, Sinks                       string
 	Token, Residual, Rounded, Branch, Cache, NextOnSM, StopSM string
 	Ids, Shares, Gate, Choosing                               string   // of what a router chooses
@@ -236,6 +238,7 @@ func Find(name string) *Body {
 type Arg struct {
 	Weight bool
 	Inside bool // of the braces of Reader
+	Told   bool // the call alone says whether it is there; it comes after those that must be
 	At     func(s *Stage) *string
 	If     func(s *Stage) bool // nil: always there
 }
@@ -245,6 +248,12 @@ func address(at func(s *Stage) *string) Arg { return Arg{Weight: true, At: at} }
 
 func (a Arg) when(is func(s *Stage) bool) Arg {
 	a.If = is
+	return a
+}
+
+// told is for an argument that is there if its buffer has a name.
+func (a Arg) told() Arg {
+	a.Told, a.If = true, func(s *Stage) bool { return *a.At(s) != "" }
 	return a
 }
 

@@ -40,6 +40,7 @@ func some(r *rand.Rand, b *Body) *Stage {
 	s.WholeNorm = s.WholeNorm && s.Normed && !s.Centred
 	s.OwnGains = s.Normed && (s.OwnGains || s.WholeNorm)
 	s.Shifted, s.Rotates = s.Shifted && s.Normed, s.Rotates && s.Normed
+	s.NormsValues = s.NormsValues && s.Normed && !s.Centred && !s.WholeNorm
 	s.Angles = Angles{Frequencies: "inv_freq", Pairs: 4}
 	for k := range 2 * max(1, s.Parts) {
 		s.Temps = append(s.Temps, "%t"+strconv.Itoa(k))
@@ -77,6 +78,7 @@ func TestPatternsAreRead(t *testing.T) {
 				}
 			}
 			read.Normed, read.WholeNorm, read.OwnGains, read.Shifted, read.Rotates = false, false, false, false, false
+			read.NormsValues = false
 			read.Scaled, read.Placed, read.UnitOffset, read.Centred = false, false, false, false
 			read.Splits, read.Window, read.Parts, read.NormWeights, read.Temps = 0, 0, 0, 0, nil
 			for _, a := range b.Args {

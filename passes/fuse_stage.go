@@ -98,7 +98,7 @@ func (f *fuser) finished(finish *ir.Op, rows ir.Operand, rotated int) ir.Op {
 		op.Out = []ir.Operand{f.tokens.view(op.Out[0].Buf, ir.Span(spanA.Div(2), spanB.Div(2)))}
 		op.In = []ir.Operand{rows}
 	case op.Code == ir.ADD:
-		op.In = []ir.Operand{op.In[0], rows}
+		op.In = append([]ir.Operand{op.In[0], rows}, op.In[2:]...)
 	case op.Code != ir.SAMPLE:
 		op.In = append([]ir.Operand{rows}, op.In[1:]...)
 	}
@@ -241,7 +241,8 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 	}
 	own := slices.ContainsFunc(g.members, func(m *ir.Stage) bool {
 		op := &m.Ops[0]
-		return takesPart(op) || normsOfAttention(op) && f.buffers.Find(op.In[1].Buf, f.index).Shape[0] > facts.HeadDim
+		return takesPart(op) || normsOfAttention(op) && len(op.In) > 1 &&
+			f.buffers.Find(op.In[1].Buf, f.index).Shape[0] > facts.HeadDim
 	})
 	temps := map[string]ir.Operand{}
 	for _, m := range slices.Backward(g.members) {

@@ -36,6 +36,12 @@ const cappedConfig = `{"model_type": "gemma2", "architectures": ["Gemma2ForCausa
 	"intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
 	"head_dim": 8, "vocab_size": 20, "sliding_window": 40, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
 
+const wideConfig = `{"model_type": "gemma4_text", "architectures": ["Gemma4ForCausalLM"], "hidden_size": 16,
+	"intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+	"head_dim": 8, "global_head_dim": 16, "num_global_key_value_heads": 1, "attention_k_eq_v": true,
+	"hidden_size_per_layer_input": 0, "vocab_size": 20, "sliding_window": 40, "max_position_embeddings": 64,
+	"torch_dtype": "bfloat16"}`
+
 const wholeConfig = `{"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"], "hidden_size": 16,
 	"intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
 	"head_dim": 8, "vocab_size": 20, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
@@ -66,8 +72,9 @@ const sinksConfig = `{"model_type": "gpt_oss", "architectures": ["GptOssForCausa
 // goldenCases are programs that differ in what the passes have to decide: grouped heads, a tied head and long contexts;
 // or splits that are few at first; or one layer of float32, sizes that are not a multiple of a tile, and an explicit
 // schedule; or heads with norms; or norms after branches, soft caps, a scaled embedding, layers of two kinds and a down
-// whose columns are cut; or norms of all queries and of all keys; or experts, one of them of every token, and a layer
-// without; or experts that a bias and groups choose; or convolutions; or sinks, and experts with biases.
+// whose columns are cut; or heads of two sizes, values that are normalised, and a factor of each layer; or norms of all
+// queries and of all keys; or experts, one of them of every token, and a layer without; or experts that a bias and
+// groups choose; or convolutions; or sinks, and experts with biases.
 func goldenCases(t testing.TB) map[string]*State {
 	return map[string]*State{
 		"tiny": {Source: importers.Source{Name: "tiny", Config: modeltest.OpenConfig(t, modeltest.TinyConfig)},
@@ -84,6 +91,9 @@ func goldenCases(t testing.TB) map[string]*State {
 				Tiling: map[string]map[string]int{"exchange": {"flagged": 0, "copies": 1},
 					"attention": {"max_splits": 1}}, PageAllocation: "linear"}},
 		"capped": {Source: importers.Source{Name: "capped", Config: modeltest.OpenConfig(t, cappedConfig)},
+			Target: modeltest.ToyTarget(4),
+			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
+		"wide": {Source: importers.Source{Name: "wide", Config: modeltest.OpenConfig(t, wideConfig)},
 			Target: modeltest.ToyTarget(4),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
 		"whole": {Source: importers.Source{Name: "whole", Config: modeltest.OpenConfig(t, wholeConfig)},

@@ -423,7 +423,10 @@ func (l *lowerer) add(n *ir.GraphNode) error {
 		ops, branch = append(ops, op), op.Out[0]
 	}
 	l.sum, l.value[n.Name] = n.Name, out
-	l.stage(n, out, whole(n.Shape[0]), append(ops, ir.Op{Code: ir.ADD, Out: sums,
-		In: []ir.Operand{l.tokens.view(residual, task), branch}})...)
+	terms := []ir.Operand{l.tokens.view(residual, task), branch}
+	if len(n.Weights) > 0 { // what the sum is multiplied by
+		terms = append(terms, view(l.weights(l.named("factor"), n.Weights[0]), upTo(1)))
+	}
+	l.stage(n, out, whole(n.Shape[0]), append(ops, ir.Op{Code: ir.ADD, Out: sums, In: terms})...)
 	return nil
 }

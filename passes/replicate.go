@@ -169,7 +169,7 @@ func (r *replication) everywhere() error {
 				first := norm.Ops[0]
 				out := r.own(ir.Index(spanA), whole)
 				first.Out = out[1:] // rounded, as a branch that is published is
-				s.Ops = []ir.Op{first, {Code: ir.ADD, Out: out, In: out}}
+				s.Ops = []ir.Op{first, {Code: ir.ADD, Out: out, In: append(slices.Clone(out), op.In[2:]...)}}
 				s.Dist, s.Waits, s.Signal = everySM, norm.Waits, ""
 			case op.Code == ir.EMBED:
 				table := op.In[1]
@@ -223,7 +223,7 @@ func (r *replication) atOwners() error {
 		whole, gain := first.In[0], first.In[1].Buf
 		first.In = []ir.Operand{rows(whole.Buf), view(gain, task), whole}
 		first.Out = []ir.Operand{rows(r.rounded)}
-		sum.In = []ir.Operand{sum.In[0], rows(r.rounded)}
+		sum.In = append([]ir.Operand{sum.In[0], rows(r.rounded)}, sum.In[2:]...)
 		add.Ops, add.Waits = []ir.Op{first, sum}, norm.Waits
 	}
 	err := eachBody(r.v, func(stages []*ir.Stage, _ *ir.Loop) ([]*ir.Stage, error) {

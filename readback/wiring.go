@@ -27,13 +27,13 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 		args = append(args[0].inside[:len(args[0].inside):len(args[0].inside)], args[1:]...)
 	}
 	d.Resident = d.body.ReadsResidual && !d.body.Emitted && b.facts.replicated
-	if d.body == kernel.Attend && len(c.args) > 2 && c.args[2].base != "" {
-		d.Sinks = c.args[2].name // that there are any, the call alone says
-	}
-	if d.body == kernel.Convolve && len(c.args) > 3 && c.args[3].base != "" {
-		d.TapsBias = c.args[3].name
-	}
 	want := d.argsOf()
+	for _, a := range d.body.Args {
+		if n := len(want); a.Told && n < len(args) && args[n].base != "" {
+			*a.At(&d.Stage) = args[n].name
+			want = d.argsOf()
+		}
+	}
 	if d.body.Streams == kernel.Tiles {
 		if d.head() {
 			d.Out = bestVectors

@@ -42,16 +42,23 @@ func (w *worker) pair(o *op) (x, y []float32, err error) {
 	return x, y, nil
 }
 
-// add is x + y: a residual connection, or one row, a bias, for each row of x.
+// add is x + y: a residual connection, or one row, a bias, for each row of x; and that times one number, if there is a
+// third operand.
 func add(w *worker, o *op) error {
 	x, y, n := w.floats(&o.in[0]), w.floats(&o.in[1]), w.last(&o.in[0])
 	if len(y) != len(x) && len(y) != n {
 		return w.misfit(o, "has operands of %d and %d elements, want the same number, or one row of %d", len(x), len(y),
 			n)
 	}
+	factor := []float32{1}
+	if len(o.in) == 3 {
+		if factor = w.floats(&o.in[2]); len(factor) != 1 {
+			return w.misfit(o, "multiplies its sum by %d elements, want one", len(factor))
+		}
+	}
 	out := w.alloc(len(x))
 	for i := range out {
-		out[i] = x[i] + y[i%len(y)]
+		out[i] = (x[i] + y[i%len(y)]) * factor[0]
 	}
 	return w.emit(o, out, n)
 }

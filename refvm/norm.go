@@ -15,10 +15,17 @@ var norms = kernelTable{
 // normed returns x, the weight g, and how many elements of x are normalised together: as many as g has, or a head. Then
 // g is for one head, or for each of a row.
 func (w *worker) normed(o *op) (x, g []float32, n int, err error) {
-	x, g = w.floats(&o.in[0]), w.floats(&o.in[1])
+	x = w.floats(&o.in[0])
+	if len(o.in) > 1 {
+		g = w.floats(&o.in[1])
+	}
 	if n = len(g); o.src.Has("head_dim") {
 		n = o.src.IntAt("head_dim", 0, 0)
-		if last := w.last(&o.in[0]); n < 1 || last%n != 0 || len(g) != n && len(g) != last {
+		last := w.last(&o.in[0])
+		if o.src.Code == ir.RMSNORM && len(o.in) == 1 && 0 < n && n <= last {
+			g = w.noGain(o, n)
+		}
+		if n < 1 || last%n != 0 || len(g) != n && len(g) != last {
 			return nil, nil, 0, w.misfit(o, "has rows of %d elements and a weight of %d, want whole heads of %d, and "+
 				"a weight for one or for each", last, len(g), n)
 		}
@@ -27,6 +34,15 @@ func (w *worker) normed(o *op) (x, g []float32, n int, err error) {
 		return nil, nil, 0, w.misfit(o, "has %d elements and a weight of %d, want whole rows", len(x), len(g))
 	}
 	return x, g, n, nil
+}
+
+// noGain is the weight of a norm of heads that has none: it multiplies by 1.
+func (w *worker) noGain(o *op, n int) []float32 {
+	g := w.alloc(n)
+	for i := range g {
+		g[i] = 1 - float32(o.src.IntAt("unit_offset", 0, 0))
+	}
+	return g
 }
 
 // rmsnorm scales x to a mean square of 1, then by its weight g.

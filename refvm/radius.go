@@ -40,7 +40,7 @@ type Radius struct {
 // Radii are the rules of all ops whose results stages publish: finishers and others.
 var Radii = append(radiiOfFinishers, []Radius{
 	{ops.EMBED, "0: elements of a table, times a number, rounded once", nothing},
-	{ops.ADD, "0 where both operands are exact; else 2u of the sum", ofSum},
+	{ops.ADD, "0 where both operands are exact; else 2u of the sum, 4u with a factor", ofSum},
 	{ops.COPY, "0", passed},
 	{ops.KVAppend, "0, and what rounding to the cache makes of the operand's radius", passed},
 	{ops.RMSNORM, "half the error of the mean square, (n/8 + n/32 + 19)u of it, 2 ulp of rsqrtf and 5u; 0 where " +
@@ -485,10 +485,14 @@ func ofSum(w *worker, o *op, result value) radii {
 	if r == nil && s == nil {
 		return radii{}
 	}
+	factor, roundings := 1.0, 2.0
+	if len(o.in) == 3 {
+		factor, roundings = math.Abs(float64(w.floats(&o.in[2])[0])), 4
+	}
 	out := make([]float64, len(x))
 	for i := range out {
-		if out[i] = at(r, i) + at(s, i%len(y)); out[i] > 0 {
-			out[i] += 2 * roundoff * math.Abs(float64(result.f[i]))
+		if out[i] = factor * (at(r, i) + at(s, i%len(y))); out[i] > 0 {
+			out[i] += roundings * roundoff * math.Abs(float64(result.f[i]))
 		}
 	}
 	return radii{of: out}

@@ -270,7 +270,12 @@ func (w *worker) meanSquare(x []float32, r []float64, eps float32) (inverse, rel
 
 func ofRMSNorm(w *worker, o *op, result value) radii {
 	x, r := w.balls(&o.in[0])
-	g := w.floats(&o.in[1])
+	var g []float32
+	if len(o.in) > 1 {
+		g = w.floats(&o.in[1])
+	} else {
+		g = w.noGain(o, o.src.IntAt("head_dim", 0, 0))
+	}
 	offset := float64(o.src.IntAt("unit_offset", 0, 0))
 	wide := r
 	if w.same {

@@ -75,6 +75,7 @@ var shapeRemovals = func() []removal {
 		shape("numbers 2 elements from 2147483646 on",
 			"%t = ROPE(in[0:2], v[0:1]) order=1 head_dim=2 first=2147483646"),
 		shape("operands have 2 and 3 elements", "%t = ADD(in[0:2], in[0:3])"),
+		shape("multiplies the sum by 2 elements, want one", "%t = ADD(in[0:2], in[0:2], v[0:2])"),
 		shape("x has 3 elements, K is 2: x must be whole rows of K", "%t = GEMV_TILE(in[0:3], w[0:2,0:2])"),
 		shape("K is 2, in 3 parts: want equal parts", "%t = GEMV_TILE(in[0:2], w[0:2,0:2]) parts=3"),
 		shape("K is 2, in 4 parts: want equal parts", "%t = GEMV_TILE(in[0:2], w[0:2,0:2]) parts=4"),

@@ -64,9 +64,9 @@ var (
 		"hidden_size": 64, "intermediate_size": 96, "vocab_size": 96, "max_position_embeddings": 64}
 	quantised = map[string]any{"hidden_size": 128, "intermediate_size": 128}
 	windows   = map[string]any{"sliding_window": 4, "layer_types": []string{"sliding_attention", "full_attention"}}
-	// The second layer has fewer kv heads, and another width.
-	layers = map[string]any{"per_layer_config": map[string]any{
-		"1": map[string]any{"num_key_value_heads": 1, "num_attention_heads": 3, "intermediate_size": 72}}}
+	// The second layer has heads of another size, and one whose keys serve as values.
+	wideHeads = map[string]any{"sliding_window": 4, "layer_types": windows["layer_types"],
+		"per_layer_config": map[string]any{"1": map[string]any{"head_dim": 32, "num_key_value_heads": 1}}}
 	// The first layer has a convolution in place of attention, and no experts.
 	convolutions = map[string]any{"layer_types": []string{"conv", "full_attention"}, "full_attn_idxs": nil,
 		"block_auto_adjust_ff_dim": nil, "block_ffn_dim_multiplier": nil, "block_multiple_of": nil}
@@ -83,6 +83,7 @@ var (
 		"exaone4-windows":   {"sliding_window": 4},
 		"gemma2-tied":       {"sliding_window": 4},
 		"gemma3-tied":       windows,
+		"gemma4-keys-serve": wideHeads,
 		"glm4-plain":        {},
 		"glm4-half":         {},
 		"arcee-plain":       {},
@@ -95,7 +96,6 @@ var (
 		"cohere-head-norms": {},
 		"cohere2-tied":      windows,
 		"cohere2-listed":    windows,
-		"llama-layer-heads": layers,
 		"mixtral-window":    {"sliding_window": 4},
 		"olmoe-plain":       {"norm_topk_prob": true},
 		"gpt-oss-sinks":     windows,

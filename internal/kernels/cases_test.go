@@ -89,6 +89,8 @@ var cases = []kernelCase{
 	{target: "h200", model: "quantised/models/llama-ct-int4-layers", dtype: "bf16"},
 	// layers of three kinds, by their heads and widths
 	{target: "h200", model: layerHeads, dtype: "bf16", prompt: true},
+	// layers of two kinds, by the size of their heads, and values that are normalised
+	{target: "h200", model: "zoo/gemma4-keys-serve", dtype: "bf16", prompt: true},
 	{target: "h200", model: "zoo/mixtral-window", dtype: "bf16"},
 	{target: "h200", model: "zoo/glm4-moe-groups", dtype: "bf16", rows: 8, long: true},
 	{target: "t4", model: "zoo/gpt-oss-sinks", dtype: "fp16", rows: 4, long: true},

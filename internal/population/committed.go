@@ -18,6 +18,7 @@ var (
 		"passes/testdata/exchange/tiny.out.amk",
 		"passes/testdata/exchange/normed.out.amk",
 		"passes/testdata/exchange/capped.out.amk",
+		"passes/testdata/exchange/wide.out.amk",
 		"passes/testdata/exchange/whole.out.amk",
 		"passes/testdata/exchange/experts.out.amk",
 		"passes/testdata/exchange/scored.out.amk",

@@ -4,14 +4,14 @@ var RMSNORM = declare(Spec{
 	Code: 3,
 	Name: "RMSNORM",
 	Doc: "x · rsqrt(mean(x²) + eps) · w, per row of n elements; with unit_offset=1, times 1 + w. With head_dim, a " +
-		"row of x is heads one after the other: each is normalised on its own, and w is that of each or of all. With " +
-		"a third operand, whose rows those of x are part of, the mean is that of its squares.",
+		"row of x is heads one after the other: each is normalised on its own, and w is that of each or of all, or " +
+		"there is none. With a third operand, whose rows those of x are part of, the mean is that of its squares.",
 	Params: []Param{need(eps), headDim, unitOffset},
 	Kernel: true,
 	Forms: []Form{{
 		When:  "with head_dim",
 		If:    func(_ int, args Args) bool { return args.Has("head_dim") },
-		In:    []Operand{headsOf, {Name: "w", Shape: weightOfHeads, Role: Gain}},
+		In:    []Operand{headsOf, {Name: "w", Shape: weightOfHeads, Role: Gain, Optional: true}},
 		Out:   results("[B,heads,head_dim]"),
 		Shape: normHeads,
 	}, {

@@ -56,6 +56,9 @@ FAMILIES = {
         **GEMMA, **MIXED, "query_pre_attn_scalar": 20, "sliding_window_pattern": 2}},
     "gemma3_text": {**GEMMA, **MIXED, "query_pre_attn_scalar": 20, "final_logit_softcapping": 3.0,
                     "sliding_window_pattern": 2},
+    "gemma4_text": {**GEMMA, **MIXED, "layer_types": ["sliding_attention", "full_attention"], "global_head_dim": 24,
+                    "num_global_key_value_heads": 1, "attention_k_eq_v": True, "hidden_size_per_layer_input": 0,
+                    "final_logit_softcapping": 3.0},
     "glm": {"head_dim": 16},
     "glm4": {"head_dim": 16},
     "glm4_moe": {**SCORED, "head_dim": 16},
@@ -147,6 +150,9 @@ def former(config):
         if config["model_type"] in ("qwen2_vl", "qwen2_5_vl"):  # which have its fields beside the others
             return {**text, **former({key: v for key, v in config.items() if key != "text_config"})}
         return {**config, "text_config": text}
+    if config["model_type"] == "gemma4_text":  # published since there are objects of kinds of layers
+        (own,) = config.pop("per_layer_config").values()
+        return {**config, "global_head_dim": own["head_dim"], "num_global_key_value_heads": own["num_key_value_heads"]}
     rope = config.pop("rope_parameters", None)
     if "dtype" in config:
         config["torch_dtype"] = config.pop("dtype")

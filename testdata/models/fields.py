@@ -144,7 +144,7 @@ class Reference:
             same = self.weights.setdefault(name, p.data)
             p.data = (same if same.shape == p.shape else p.data).to(dtype).float()
         for name, scale in model.named_buffers():
-            if name.endswith("embed_scale"):  # rounded to the dtype of the embedding, which is that of the files
+            if name.endswith(("embed_scale", "layer_scalar")):  # rounded to the dtype of the files
                 scale.data = scale.to(dtype).float()
         return dtype
 

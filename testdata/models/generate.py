@@ -63,7 +63,7 @@ def config_of(kind, fields):
         fields["allow_global_per_layer_attribute_access"] = True
     if kind in composites.COMPOSITES:
         return composites.config_of(transformers, kind, fields)
-    if kind in ("Gemma3TextConfig", "Olmo3Config"):  # whose rotary embeddings are two
+    if kind in ("Gemma3TextConfig", "Gemma4TextConfig", "Olmo3Config"):  # whose rotary embeddings are two
         architecture = kind.replace("TextConfig", "Config").replace("Config", "ForCausalLM")
         return getattr(transformers, kind)(bos_token_id=0, eos_token_id=1, architectures=[architecture], **fields)
     if kind in layernorm.WITHOUT_ROTATION:
@@ -90,7 +90,7 @@ def made(config, folder=None, **options):
     """The model of a config, with the weights of a folder if one is given. Of a Llama whose layers differ in sizes, the
     class makes layers alone, each by its own config."""
     cls = auto_class(config)
-    if not config.is_heterogeneous:
+    if not config.is_heterogeneous or "Gemma4" in type(config).__name__:  # which reads sizes of layers itself
         return cls.from_pretrained(folder, config=config, **options) if folder else cls.from_config(config, **options)
     options.pop("dtype", None)
     model = cls.from_config(config, **options)
@@ -105,9 +105,10 @@ def made(config, folder=None, **options):
 
 
 def neutral(model, name):
-    """The weight with which a norm multiplies by 1: a Gemma's, a Nemotron's, a Qwen3.5's and a Qwen3-Next's by 1 + w,
-    but for the norm after a delta rule."""
-    offset = any(of in type(model).__name__ for of in ("Gemma", "Nemotron", "Qwen3_5", "Qwen3Next"))
+    """The weight with which a norm multiplies by 1: a Gemma's but for a Gemma 4's, a Nemotron's, a Qwen3.5's and a
+    Qwen3-Next's by 1 + w, but for the norm after a delta rule."""
+    kind = type(model).__name__
+    offset = any(of in kind for of in ("Gemma", "Nemotron", "Qwen3_5", "Qwen3Next")) and "Gemma4" not in kind
     return 0.0 if offset and "linear_attn" not in name else 1.0
 
 
@@ -151,6 +152,8 @@ def set_weights(model, seed):
     for name, fixed in model.named_buffers():  # of activations, which models leave as they are
         if "act_fn." in name:
             fixed.fill_({"beta": 0.75, "eps": -0.25}[name.split(".")[-1]])
+        elif name.endswith("layer_scalar"):
+            fixed.copy_(0.6 + 0.8 * torch.rand(fixed.shape, generator=random))
 
 
 def rewrite_config(folder, fields):
@@ -169,7 +172,7 @@ def rewrite_config(folder, fields):
         if rope["rope_type"] != "default":
             config["rope_scaling"] = {"type": rope.pop("rope_type"), **rope}
     config["torch_dtype"] = config.pop("dtype")
-    config.pop("layer_types", None)
+    config.pop("layer_types", None), config.pop("per_layer_config", None)
     config.update((field, value) for field, value in fields.items() if field != "rope_parameters")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(config, file, indent=2, sort_keys=True)

@@ -24,6 +24,10 @@ MLP_BIASES = ["mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.bias"]
 XIELU = ["act_fn.alpha_p", "act_fn.alpha_n", "act_fn.beta", "act_fn.eps"]
 HEAD_NORMS = ["self_attn.q_norm.weight", "self_attn.k_norm.weight"]
 GEMMA3 = [*GEMMA2, *HEAD_NORMS, {"sliding_window": 11}, {"sliding_window": 13}]
+# The dense form of Gemma 4.
+DENSE4 = {"hidden_size_per_layer_input": 0, "pad_token_id": 0}
+GEMMA4 = ["embed_scale", "pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight", "layer_scalar",
+          *HEAD_NORMS, {"hidden_activation": "silu"}, {"sliding_window": 11}, {"sliding_window": 13}]
 YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
 PHI3 = {"pad_token_id": None}  # its class has one that is beyond the vocabulary
 LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4}
@@ -147,6 +151,20 @@ MODELS = {
     "gemma3-images": ("Gemma3Config", {**SMALL, "hidden_size": 60, "head_dim": 20, "sliding_window": 12,
                                        "query_pre_attn_scalar": 5, "num_hidden_layers": 4, "layer_types": GLOBAL},
                       GEMMA3, "present"),
+    "gemma4-keys-serve": ("Gemma4TextConfig", {**SMALL, **DENSE4, "num_hidden_layers": 5, "head_dim": 16,
+                                               "global_head_dim": 32, "num_global_key_value_heads": 1,
+                                               "attention_k_eq_v": True, "sliding_window": 12,
+                                               "layer_types": [*GLOBAL, "full_attention"],
+                                               "final_logit_softcapping": 3.0, "rope_parameters": {
+        "full_attention": {"rope_type": "proportional", "rope_theta": 1e3, "partial_rotary_factor": 0.5},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}},
+                          [*GEMMA4, {"final_logit_softcapping": None},
+                           {"rope_parameters": {"full_attention": {"partial_rotary_factor": 0.25}}},
+                           {"rope_parameters": {"sliding_attention": {"rope_theta": 1e4}}}], "present"),
+    "gemma4-odd-dims": ("Gemma4TextConfig", {**ODD, **DENSE4, "num_hidden_layers": 6, "head_dim": 20,
+                                             "global_head_dim": 28, "tie_word_embeddings": False,
+                                             "attention_bias": True, "sliding_window": 12, "dtype": "float32"},
+                        [*GEMMA4, *BIASES, "self_attn.v_proj.weight", "self_attn.o_proj.bias"], "former"),
 }
 MODELS |= {
     "phi3-window": ("Phi3Config", {**SMALL, **PHI3, "num_key_value_heads": 4, "sliding_window": 12},

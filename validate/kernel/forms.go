@@ -203,12 +203,12 @@ func formsOf(m *ir.Model, buffers []ir.Buffer, scores map[int]bool) func(op *ir.
 				return []*storage{vector, vector}, nil
 			case len(op.OutBuf) == 1: // with a bias
 				return []*storage{sums, gains}, rows(op)
-			case shared(op.InBuf, 1):
-				return []*storage{sums, rounded}, []*storage{sums, of(op.OutBuf, 1)}
+			case shared(op.InBuf, 1): // the norm of a branch, and what multiplies the sum
+				return []*storage{sums, rounded, gains}, []*storage{sums, of(op.OutBuf, 1)}
 			case n >= 0 && len(buffers[n].Shape) == 2: // a row of a table of positions
 				return []*storage{sums, matrix}, []*storage{sums, vector}
 			}
-			return []*storage{sums, gains}, []*storage{sums, of(op.OutBuf, 1)}
+			return []*storage{sums, gains, gains}, []*storage{sums, of(op.OutBuf, 1)}
 		case ir.KVAppend:
 			return []*storage{vector}, nil
 		case ir.ShortConv:

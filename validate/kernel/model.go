@@ -192,7 +192,7 @@ func (c *modelCheck) checkTask(t int32) {
 				length = of.StateValues
 			case op.Has("head_dim"):
 				length = of.HeadDim
-				if p.flat.Buffers[weights[0]].Numel() == ofTask { // of each head
+				if len(weights) > 0 && p.flat.Buffers[weights[0]].Numel() == ofTask { // of each head
 					length = ofTask
 				}
 			case op.Code == ir.RMSNORM && len(op.In) == 3: // and the mean is that of all

@@ -165,7 +165,8 @@ struct PlainHeads {
 // mean of a head is taken off before, and with S::kNormShifted a bias is added (LAYERNORM). With
 // S::kOwnGains each head has weights of its own, and else all the same. With S::kRotates heads are
 // then rotated to this position by the angles of table S::kAngles (ROPE). Rotation pairs are side
-// by side, in the heads and in the weights.
+// by side, in the heads and in the weights. With S::kNormsValues the head of v is normalised on its
+// own too, without weights.
 struct NormedHeads {
   Page in;
   const u8* q_gain;
@@ -183,6 +184,12 @@ __device__ __forceinline__ const u8* of_head(const u8* q, const u8* k, const Uni
   const int own = S::kOwnGains ? of_all * H::kHeadDim * WeightElement::kBytes : 0;
   return (is_query ? q : k) + own;
 }
+
+// Whether the head of v is normalised too, without weights.
+template <class S, class = void>
+constexpr bool kNormsValues = false;
+template <class S>
+constexpr bool kNormsValues<S, decltype(void(S::kNormsValues))> = S::kNormsValues;
 
 // What a weight of a norm multiplies by: itself, or 1 + it.
 template <class S>

@@ -246,11 +246,12 @@ struct Page {
 };
 
 // The norm of a branch that has not been added to the residual yet (replicated.cuh): a published
-// vector, times a gain or 1 + the gain, over its rms.
+// vector, times a gain or 1 + the gain, over its rms. A factor multiplies the sum.
 struct Branch {
   Page page;
-  const u8* gain;  // null: nothing to add
-  int parts;       // parts of the branch, one after another, to be summed
+  const u8* gain;    // null: nothing to add
+  const u8* factor;  // null: none
+  int parts;         // parts of the branch, one after another, to be summed
   float eps;
   bool unit_offset;
   u32 stage;  // for the stall record

@@ -8,10 +8,12 @@
 
 namespace amk {
 
-// Adds the norm of a branch to this SM's rows of the residual of all tokens. The SM publishes
-// nothing before it has completed all its reads.
+// Adds the norm of a branch to this SM's rows of the residual of all tokens, and multiplies the
+// sums by a factor, if there is one. The SM publishes nothing before it has completed all its
+// reads.
 template <class S, class C>
-__device__ __forceinline__ void add_norm_rows(C& c, const Page in, const u8* gain, const Page out) {
+__device__ __forceinline__ void add_norm_rows(C& c, const Page in, const u8* gain, const Page out,
+                                              const u8* factor = nullptr) {
   // A thread has about 16 groups in flight at a time, of as many tokens. Of the rows of all tokens
   // it adds at most kFit.
   constexpr int kFit = 16 / kBranchGroups;
@@ -33,6 +35,7 @@ __device__ __forceinline__ void add_norm_rows(C& c, const Page in, const u8* gai
       const Row r = row_of(i);
       gains[i] = r.valid ? load_weight(gain, r.row) : 0.0f;
     }
+    const float by = factor ? load_weight(factor, 0) : 1.0f;
     await(c);
     auto own = word_poll<Element, kOwnRows * kBranchParts>(page_copy(c, in), [&](int i) {
       const Row r = row_of(i / kBranchParts);
@@ -64,7 +67,7 @@ __device__ __forceinline__ void add_norm_rows(C& c, const Page in, const u8* gai
       if (!r.valid) continue;
       const float inverse = inverse_of(sums + r.token * kConsumerWarps, S::kNormEps);
       const float branch = sum_of_parts([&](int k) { return own.value(i * kBranchParts + k); });
-      const float sum = residual(c, r) + normed(branch, inverse, kOffset + gains[i]);
+      const float sum = (residual(c, r) + normed(branch, inverse, kOffset + gains[i])) * by;
       store_residual(c, r, sum);
       publish_row(c, r, out, sum);
     }

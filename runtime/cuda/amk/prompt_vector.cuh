@@ -175,6 +175,7 @@ __device__ __forceinline__ void add_due(Prompt& c) {
     sum_of_members<kConsumerWarps>(c, 0, squares);
     const float inverse = rsqrtf(fmaf(squares[0].y, 1.0f / kHidden, c.due.eps));
     const float offset = c.due.unit_offset ? 1.0f : 0.0f;
+    const float factor = c.due.factor ? load_weight(c.due.factor, 0) : 1.0f;
 #pragma unroll
     for (int i = 0; i < kOwnGroups; ++i) {
       if (own_column(c.tid, i) < 0) break;
@@ -182,7 +183,8 @@ __device__ __forceinline__ void add_due(Prompt& c) {
       for (int j = 0; j < kTogether; ++j) {
         const int column = own_column(c.tid, i) + j;
         const float gain = offset + load_weight(c.due.gain, column);
-        c.residual(token)[column] += rounded<Element>(v[i][j] * inverse * gain);
+        float& sum = c.residual(token)[column];
+        sum = (sum + rounded<Element>(v[i][j] * inverse * gain)) * factor;
       }
     }
   }
@@ -191,9 +193,10 @@ __device__ __forceinline__ void add_due(Prompt& c) {
 }
 
 template <class S>
-__device__ __forceinline__ void add_norm(Prompt& c, const Page in, const u8* gain) {
+__device__ __forceinline__ void add_norm(Prompt& c, const Page in, const u8* gain,
+                                         const u8* factor = nullptr) {
   add_due(c);
-  c.due = Branch{in, gain, kParts<S>, S::kNormEps, S::kUnitOffset, c.stage};
+  c.due = Branch{in, gain, factor, kParts<S>, S::kNormEps, S::kUnitOffset, c.stage};
 }
 
 }  // namespace amk

@@ -110,7 +110,8 @@ __device__ inline void layernorm(Bits* out, int n, const Bits* x, float eps, Pac
 }
 
 // Normalises heads of `dims` elements, a block each, or one vector of as many; with kCentred their
-// mean is taken off before. A head's weights are so far apart from those of the next.
+// mean is taken off before. A head's weights, if there are any, are so far apart from those of the
+// next.
 template <bool kCentred = false, class Out>
 __device__ inline void norm_heads(Out* out, const Bits* x, int dims, Packed g, float eps,
                                   float offset = 0, int apart = 0, Packed b = {}) {
@@ -125,7 +126,8 @@ __device__ inline void norm_heads(Out* out, const Bits* x, int dims, Packed g, f
   }
   const float inverse = rsqrtf(block_sum(squares) / dims + eps);
   for (int d = thread_index(); d < dims; d += block_threads()) {
-    float y = (at(x, d) - mean) * inverse * (offset + weight_at(g, first + d));
+    float y = (at(x, d) - mean) * inverse;
+    if (g.buffer) y *= offset + weight_at(g, first + d);
     if (b.buffer) y += weight_at(b, first + d);
     put(out, d, y);
   }
@@ -164,12 +166,13 @@ __device__ inline void rope(Bits* out, const In* y, int rows, const float* inv_f
                                       : odd * cosf(angle) + even * sinf(angle)));
 }
 
-// The residual stream stays in fp32; what is read from it is rounded.
+// The residual stream stays in fp32; what is read from it is rounded. A factor multiplies the sum.
 template <class In>
-__device__ inline void add(float* residual, Bits* x, const In* y, int n) {
+__device__ inline void add(float* residual, Bits* x, const In* y, int n, Packed factor = {}) {
   const int i = grid_index();
   if (i >= n) return;
   residual[i] += at(y, i);
+  if (factor.buffer) residual[i] *= weight_at(factor, 0);
   put(x, i, residual[i]);
 }
 

@@ -20,6 +20,7 @@ __device__ __forceinline__ void add_due(C& c) {
   for (int i = 0; i < kOwnGroups; ++i) {
     if (own_column(c.tid, i) >= 0) gains[i].load(c.due.gain, own_column(c.tid, i));
   }
+  const float factor = c.due.factor ? load_weight(c.due.factor, 0) : 1.0f;
   await(c);
   auto groups = group_poll<kBranchGroups>(c, c.due.page, [tid = c.tid, n = c.due.parts](int i) {
     return branch_column(tid, i, n);
@@ -39,8 +40,10 @@ __device__ __forceinline__ void add_due(C& c) {
     if (first < 0) break;
     Columns sum = *reinterpret_cast<Columns*>(&c.shared.residual[first]);
 #pragma unroll
-    for (int j = 0; j < kTogether; ++j)
+    for (int j = 0; j < kTogether; ++j) {
       sum.of[j] += normed(branch[i].of[j], inverse, offset + gains[i].value(j));
+      sum.of[j] *= factor;
+    }
     *reinterpret_cast<Columns*>(&c.shared.residual[first]) = sum;
   }
   ++c.norms;
@@ -52,9 +55,10 @@ __device__ __forceinline__ void add_due(C& c) {
 
 // Records the norm of a branch, to be added by the stage that reads the residual next.
 template <class S, class C>
-__device__ __forceinline__ void add_norm(C& c, const Page in, const u8* gain) {
+__device__ __forceinline__ void add_norm(C& c, const Page in, const u8* gain,
+                                         const u8* factor = nullptr) {
   add_due(c);
-  c.due = Branch{in, gain, kParts<S>, S::kNormEps, S::kUnitOffset, c.stage};
+  c.due = Branch{in, gain, factor, kParts<S>, S::kNormEps, S::kUnitOffset, c.stage};
 }
 
 }  // namespace amk

@@ -262,13 +262,19 @@ struct UnitReader<S, NormedHeads> {
         const float2 a = finished(rotated[i - first][0], inverse, by[i - first], 0);
         const float2 b = finished(rotated[i - first][1], inverse, by[i - first], 1);
         const uint2 normed = make_uint2(pack2(a.x, a.y), pack2(b.x, b.y));
-        four[i] = is_value ? words.pairs(i) : normed;
+        four[i] = is_value ? value_of(words.pairs(i), inverse) : normed;
       }
     }
   }
   template <class Poll>
   __device__ __forceinline__ uint2 values(const Poll&, int i) const { return four[i]; }
 
+  // Four elements of v.
+  __device__ static __forceinline__ uint2 value_of(uint2 x, float inverse) {
+    if constexpr (!kNormsValues<S>) return x;
+    const float2 a = pair_of(x.x), b = pair_of(x.y);
+    return make_uint2(pack2(a.x * inverse, a.y * inverse), pack2(b.x * inverse, b.y * inverse));
+  }
   __device__ static __forceinline__ float2 pair_of(u32 x) {
     return make_float2(Element::to_float(u16(x)), Element::to_float(u16(x >> 16)));
   }

@@ -184,7 +184,9 @@ struct UnitReader<S, NormedHeads> {
         const float other = shuffle_xor(v, 1);
         const float2 turn = real ? turn_of<S>(c, token, d / 2) : make_float2(0, 0);
         const float turned = rotated(d & 1, v, other, turn.x, turn.y);
-        if (real) q[h * H::kHeadDim + d] = is_value ? words.value(i) : rounded<Element>(turned);
+        const float value =
+            kNormsValues<S> ? rounded<Element>(words.value(i) * inverse) : words.value(i);
+        if (real) q[h * H::kHeadDim + d] = is_value ? value : rounded<Element>(turned);
       }
     }
   }
