@@ -29,7 +29,7 @@ func TestPlainKernels(t *testing.T) {
 		"exaone4-windows": 4, "apertus-biases": 4, "cohere-head-norms-odd": 4, "nemotron-half": 4, "olmo-clipped": 4,
 		"falcon-groups": 4, "phi-head-norms": 4, "gpt2": 4, "opt-tied": 4,
 		"mistral-window-narrow": 13, // beyond its window, of 12, as that of the next
-		"gemma4-keys-serve":     13,
+		"gemma4-odd-dims":       13,
 		"qwen3-5-text":          6, // beyond what its convolutions see, 4
 	}
 	if os.Getenv("AMKC_LONG") != "" {
