@@ -302,8 +302,8 @@ func (b *builder) traffic() host.Traffic {
 	return t
 }
 
-// addKept adds what an op keeps from step to step, and the weights of what it keeps, each once for a stage: its
-// ops have parts of them.
+// addKept adds what an op keeps from step to step, the weights of what it keeps, and sinks of attention, each once for
+// a stage: its ops have parts of them.
 func (b *builder) addKept(t *host.Traffic, o *ir.Op, index int, counted map[int]bool) {
 	for _, in := range o.In {
 		m, err := b.names.At(in.Buf, index)
@@ -314,7 +314,7 @@ func (b *builder) addKept(t *host.Traffic, o *ir.Op, index int, counted map[int]
 		switch {
 		case read.Kind == ir.Recurrent:
 			t.States += int64(read.Bytes())
-		case read.Kind == ir.Weight && (o.Code == ir.StateConv || o.Code == ir.DECAY):
+		case read.Kind == ir.Weight && (o.Code == ir.StateConv || o.Code == ir.DECAY || o.Code == ir.ATTENTION):
 			t.Weights += int64(read.Bytes())
 		default:
 			continue

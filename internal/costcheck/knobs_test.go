@@ -99,6 +99,10 @@ var beyond = map[string]string{
 	"h200 pass_times/llama-3.1-8b-bf16-seed1-int8-rows8-sequences8-8192 latency": "the same",
 	"h200 pass_times/llama-3.1-8b-bf16-seed1-int4-rows8-sequences8-8192 latency": "the same",
 
+	"h200 pass_times/llama-3.1-8b-bf16-seed1-rows8-sequences8-128 drain": "on a machine whose clock was up to 7 % " +
+		"lower it took 5 to 6 % longer than before, and was near the tolerance then",
+	"h200 pass_times/llama-3.1-8b-bf16-seed1-rows8-sequences8-8192 drain": "the same",
+
 	"h200 boundaries/llama-3.1-70b-bf16-seed1-max33024-int4-g128-sym-4096 drain": "all of its matrices take their " +
 		"digits from shared memory, for which the model has no time",
 	"h200 boundaries/llama-3.1-70b-bf16-seed1-max33024-int4-g128-sym-8192 drain":          "the same",

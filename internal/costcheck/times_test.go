@@ -68,6 +68,7 @@ var unpredicted = map[string]string{
 	"ablations ceiling_us":            "of the variant, whose latency is compared",
 	"compare engines.amkc.round_us[]": "rounds of a time that is compared",
 	"prompts round_ms[]":              "rounds of a time that is compared",
+	"contexts first_token_ms":         "a prompt of experts: gpt-oss takes twice what is predicted, not explained",
 	"boundaries launches.layer.us":    "launches of parts of a step, by the host",
 	"boundaries launches.stage.us":    "launches of parts of a step, by the host",
 	"timelines loop.recorded_us":      "of a step that records itself",

@@ -134,6 +134,7 @@ __device__ __forceinline__ void run(const Launch& launch) {
   }
   give_registers();
   if (thread_index() < kConsumers + (AMK_BULK_COPY ? 1 : 32)) {
+    if (kLeanCopies && !runs_alone()) return;
     Producer<Context<kMode>> producer(c);
     walk(producer);
 #if AMK_BULK_COPY

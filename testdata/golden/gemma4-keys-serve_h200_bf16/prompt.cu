@@ -5,12 +5,23 @@
 // The stages of megakernel.cu, each for all tokens of a pass over a prompt before the next begins.
 #define AMK_PROMPT 1
 #define AMK_PROMPT_TOKENS kMostPromptTokens
+#define AMK_PROMPT_SPANS 1  // a pass may have tokens of several variants
 #define AMK_WGMMA 1  // wgmma multiplies, where warps have equal shares of a row
 #include "megakernel.cu"
 
 #include "amk/prompt_shape.cuh"
 
 namespace amk {
+
+template <>
+struct OperandPage<OKind2> {
+  static constexpr bool kWritten = true;
+  static constexpr Page kPage = kAttn;
+};
+template <>
+struct WritesOperand<AttnKind2> {
+  using Of = OKind2;
+};
 
 // Bytes of the longest operand, and of what else stages keep.
 constexpr PromptSizes kPromptSizes = prompt_sizes<
@@ -81,7 +92,7 @@ extern "C" {
 __device__ amk::PromptInfo amk_prompt_info = {
     AMK_RUNTIME_ABI, amk::kPromptTokens, amk::kPromptThreads, amk::kPromptSharedBytes,
     amk::kPromptPlaces.end, amk::kPromptPlaces.matrices, amk::kPromptPlaces.maps,
-    amk::kMostMatrices};
+    amk::kMostMatrices, AMK_PROMPT_SPANS};
 
 // One thread tells where the matrices of a pass lie.
 __global__ void amk_prompt_matrices(const __grid_constant__ amk::Launch launch) {
