@@ -13,8 +13,8 @@ that it covers: "apertus", "arcee", "cohere", "cohere2", "cwm", "dots1", "ernie4
 "iquestcoder", "lfm2", "lfm2_moe", "llama", "minimax_m2", "ministral", "ministral3", "mistral", "mixtral", "nemotron",
 "olmo", "olmo2", "olmo3", "olmoe", "opt", "phi", "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3", "qwen3_5_moe_text",
 "qwen3_5_text", "qwen3_moe", "qwen3_next", "seed_oss", "smollm3", "solar_open", "stablelm", "starcoder2". Of models
-that see images, the part that reads text: "aya_vision", "cohere2_vision", "gemma3", "idefics3", "internvl", "llava",
-"llava_next", "llava_onevision", "mistral3", "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_5_moe", "qwen3_vl",
+that see images, the part that reads text: "aya_vision", "cohere2_vision", "gemma3", "gemma4", "idefics3", "internvl",
+"llava", "llava_next", "llava_onevision", "mistral3", "qwen2_5_vl", "qwen2_vl", "qwen3_5", "qwen3_5_moe", "qwen3_vl",
 "smolvlm".`)
 
 	codeArchitecture = diag.New("AMK1102", "the architecture is not supported", `

@@ -20,6 +20,7 @@ type composite struct {
 	layouts []layout         // of the tensors of the language model; the first is the published one
 	others  []string         // what the names of the tensors of other parts begin with
 	ties    tying            // how the class decides whether embeddings are tied
+	caps    bool             // the class caps logits as the language model does
 }
 
 // A layout is what the names of a checkpoint have in place of "model." and "lm_head" of a model of text alone.
@@ -127,7 +128,7 @@ func (m *importer) adopt(d *decoder) {
 	} else {
 		m.checkOuter(d)
 	}
-	if d.logitsCap > 0 {
+	if d.logitsCap > 0 && !p.caps {
 		m.fail(codeNotModelled, "final_logit_softcapping", "is %g, and transformers caps no logits of a model that "+
 			"sees images; accepted: null", d.logitsCap)
 	}
@@ -224,7 +225,8 @@ var textInert = map[string]known{
 var texts = map[string]func(*importer) *ir.Graph{
 	"arcee": importArcee, "cohere": importCohere, "cohere2": importCohere2, "cwm": importCWM,
 	"ernie4_5": importErnie45, "exaone4": importExaone4, "gemma": importGemma, "gemma3_text": importGemma3Text,
-	"glm": importGLM, "glm4": importGLM4, "granite": importGranite, "helium": importHelium,
+	"gemma4_text": importGemma4Text,
+	"glm":         importGLM, "glm4": importGLM4, "granite": importGranite, "helium": importHelium,
 	"hunyuan_v1_dense": importHunyuan, "hyperclovax": importHyperCLOVAX, "internlm3": importInternLM3,
 	"llama": importLlama, "ministral": importMinistral, "ministral3": importMinistral3, "mistral": importMistral,
 	"nemotron": importNemotron, "olmo": importOLMo, "olmo2": importOLMo2, "olmo3": importOLMo3, "phi3": importPhi3,
@@ -235,7 +237,8 @@ var texts = map[string]func(*importer) *ir.Graph{
 }
 
 // ofImages are the model types of language models that come with towers of their own alone.
-var ofImages = []string{"qwen2_5_vl_text", "qwen2_vl_text", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_vl_text"}
+var ofImages = []string{"gemma4_text", "qwen2_5_vl_text", "qwen2_vl_text", "qwen3_5_moe_text", "qwen3_5_text",
+	"qwen3_vl_text"}
 
 // anyText are the model types of language models that transformers loads for themselves; absent is what no model_type
 // means.
@@ -274,6 +277,10 @@ var composites = map[string]*composite{
 	"gemma3": {class: "Gemma3ForConditionalGeneration", texts: []string{"gemma3_text"}, ties: tiedOutside,
 		layouts: llavaLayouts, others: llavaOthers,
 		inert: imageInert("mm_tokens_per_image", "boi_token_index", "eoi_token_index", "boi_token_id", "eoi_token_id")},
+	"gemma4": {class: "Gemma4ForConditionalGeneration", texts: []string{"gemma4_text"}, ties: tiedOutside, caps: true,
+		layouts: []layout{textWithin}, others: []string{"vision_tower.", "audio_tower.", "embed_vision.", "embed_audio."},
+		inert: imageInert("audio_config", "audio_token_id", "boa_token_id", "eoa_token_index", "boi_token_id",
+			"eoi_token_id", "video_token_id")},
 	"idefics3": {class: "Idefics3ForConditionalGeneration", texts: anyText("llama"),
 		layouts: ideficsLayouts, others: ideficsOthers, inert: towersInert(ideficsFields...)},
 	"internvl": {class: "InternVLForConditionalGeneration", texts: anyText("qwen2"),

@@ -84,7 +84,6 @@ var unmodelled = map[string]string{
 	"fuyu":                     takesImages,
 	"gemma3n":                  "it takes images and sound, and has embeddings for each layer",
 	"gemma3n_text":             "it has embeddings for each layer, and layers that share keys and values",
-	"gemma4":                   "it takes images, and has heads of several sizes",
 	"gemma4_assistant":         "it drafts for another model, whose keys and values it reads",
 	"gemma4_unified":           "it takes images and sound, and has heads of several sizes",
 	"gemma4_unified_assistant": "it drafts for another model, whose keys and values it reads",

@@ -104,6 +104,7 @@ var zoo = map[string]string{
 	"gemma3-images":          "",
 	"gemma3-odd-dims":        "",
 	"gemma3-tied":            "",
+	"gemma4-images":          "",
 	"gemma4-keys-serve":      "",
 	"gemma4-odd-dims":        "",
 	"glm-half":               "",

@@ -15,6 +15,9 @@ SIZES = {"hidden_size": 48, "intermediate_size": 40, "num_hidden_layers": LAYERS
          "pad_token_id": None, "bos_token_id": 0, "eos_token_id": 1, "tie_word_embeddings": False}
 GEMMA = {"head_dim": 16, "pad_token_id": 0, "bos_token_id": 2}
 MIXED = {"layer_types": ["full_attention", "sliding_attention"], "sliding_window": 9}
+GEMMA4 = {**GEMMA, **MIXED, "layer_types": ["sliding_attention", "full_attention"], "global_head_dim": 24,
+          "num_global_key_value_heads": 1, "attention_k_eq_v": True, "hidden_size_per_layer_input": 0,
+          "final_logit_softcapping": 3.0}
 WINDOWS = {"use_sliding_window": True, "sliding_window": 9, "max_window_layers": 1}
 HALF = {"hidden_size": 64, "layer_norm_eps": 1e-2, "rope_parameters": {
     "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}
@@ -56,9 +59,8 @@ FAMILIES = {
         **GEMMA, **MIXED, "query_pre_attn_scalar": 20, "sliding_window_pattern": 2}},
     "gemma3_text": {**GEMMA, **MIXED, "query_pre_attn_scalar": 20, "final_logit_softcapping": 3.0,
                     "sliding_window_pattern": 2},
-    "gemma4_text": {**GEMMA, **MIXED, "layer_types": ["sliding_attention", "full_attention"], "global_head_dim": 24,
-                    "num_global_key_value_heads": 1, "attention_k_eq_v": True, "hidden_size_per_layer_input": 0,
-                    "final_logit_softcapping": 3.0},
+    "gemma4": {"text_config": {"model_type": "gemma4_text", **GEMMA4}},
+    "gemma4_text": GEMMA4,
     "glm": {"head_dim": 16},
     "glm4": {"head_dim": 16},
     "glm4_moe": {**SCORED, "head_dim": 16},

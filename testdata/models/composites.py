@@ -13,6 +13,7 @@ from rmsnorm import BIASES, HEAD_NORMS, ODD, PIXTRAL, SMALL, VISION
 
 CLIP = {**VISION, "model_type": "clip_vision_model", "projection_dim": 16}
 IDEFICS = {key: v for key, v in VISION.items() if key != "model_type"}
+GEMMA4 = {**IDEFICS, "num_key_value_heads": 2, "head_dim": 8, "position_embedding_size": 16, "model_type": "gemma4_vision"}
 INTERN = {**IDEFICS, "num_attention_heads": 2}
 QWEN2 = {"depth": 1, "embed_dim": 16, "num_heads": 2, "patch_size": 14}
 QWEN25 = {"depth": 1, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2, "patch_size": 14,
@@ -24,6 +25,7 @@ COMPOSITES = {
     "AyaVisionConfig": {"vision_config": VISION, "image_token_index": 1},
     "Cohere2VisionConfig": {"vision_config": VISION, "image_token_id": 1, "alignment_intermediate_size": 32},
     "Gemma3Config": {"vision_config": VISION, "mm_tokens_per_image": 4, "image_token_index": 1},
+    "Gemma4Config": {"vision_config": GEMMA4, "image_token_id": 400, "video_token_id": 401, "audio_token_id": 402},
     "Idefics3Config": {"vision_config": IDEFICS, "image_token_id": 1},
     "InternVLConfig": {"vision_config": INTERN, "image_token_id": 1},
     "LlavaConfig": {"vision_config": CLIP, "image_token_index": 1},
@@ -37,6 +39,7 @@ COMPOSITES = {
     "Qwen3VLConfig": {"vision_config": QWEN3, "image_token_id": 1, "video_token_id": 2},
     "SmolVLMConfig": {"vision_config": IDEFICS, "image_token_id": 1},
 }
+GEMMAS = ("Gemma3Config", "Gemma4Config")  # whose embeddings are tied unless the config says otherwise
 # What a part has that takes the size of the language model from its own config.
 SIZED = {"Qwen2VLConfig": "hidden_size", "Qwen2_5_VLConfig": "out_hidden_size", "Qwen3VLConfig": "out_hidden_size",
          "Qwen3_5Config": "out_hidden_size", "Qwen3_5MoeConfig": "out_hidden_size"}
@@ -52,8 +55,8 @@ def parts(kind, fields):
 
 def config_of(transformers, kind, fields):
     """The config of a composite whose language model has the fields."""
-    own = {"bos_token_id": 0, "eos_token_id": 1} if kind == "Gemma3Config" else {}
-    tied = fields.get("tie_word_embeddings", kind == "Gemma3Config")
+    own = {"bos_token_id": 0, "eos_token_id": 1} if kind in GEMMAS else {}
+    tied = fields.get("tie_word_embeddings", kind in GEMMAS)
     return getattr(transformers, kind)(**own, **parts(kind, fields), tie_word_embeddings=tied, dtype=fields["dtype"],
                                        architectures=[kind.replace("Config", "ForConditionalGeneration")])
 

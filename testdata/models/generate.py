@@ -45,7 +45,8 @@ LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of t
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
          "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]
 # What names of the parts hold that amkc leaves out.
-OTHERS = ["vision_tower", "multi_modal_projector", "image_newline", "visual.", "vision_model", "connector"]
+OTHERS = ["vision_tower", "multi_modal_projector", "image_newline", "visual.", "vision_model", "connector",
+          "audio_tower", "embed_vision"]
 GATE_UP = {"mlp.gate_proj.weight": "mlp.gate_up_proj.weight"}
 UNGATED = {"mlp.gate_proj.weight": "mlp.up_proj.weight"}
 BARE = {"input_layernorm.weight": "post_feedforward_layernorm.weight"}
