@@ -17,9 +17,9 @@ PASSES_SECONDS = 600
 FAMILIES = tuple(Case(ZOO + name, "bf16", rows=8, sequences=8) for name in (
     "apertus-llama3", "arcee-plain", "aya-vision", "cohere-tied", "cohere2-tied", "cohere2-vision", "cwm-windows",
     "ernie4-5-tied", "exaone4-windows", "falcon-groups", "falcon-multi-query", "gemma-tied", "gemma2-split-k",
-    "gemma2-tied", "gemma3-images", "gemma3-tied", "gemma4-keys-serve", "glm-half", "glm4-half", "gpt-neox-parallel",
-    "gpt2", "granite-scaled", "helium-plain", "hunyuan-alpha", "hyperclovax-post", "idefics3", "internlm3-plain",
-    "internvl", "iquestcoder", "lfm2-former", "llama-gqa", "llava", "llava-next", "llava-onevision",
+    "gemma2-tied", "gemma3-images", "gemma3-tied", "gemma4-images", "gemma4-keys-serve", "glm-half", "glm4-half",
+    "gpt-neox-parallel", "gpt2", "granite-scaled", "helium-plain", "hunyuan-alpha", "hyperclovax-post", "idefics3",
+    "internlm3-plain", "internvl", "iquestcoder", "lfm2-former", "llama-gqa", "llava", "llava-next", "llava-onevision",
     "ministral-windows", "mistral-nemo", "mistral-window", "mistral3-small", "nemotron-half", "olmo-plain",
     "olmo2-plain", "olmo3-windows", "opt-tied", "phi-half", "phi-head-norms", "phi3-short", "qwen2-5-vl", "qwen2-tied",
     "qwen2-vl", "qwen3-qknorm", "qwen3-vl", "seed-oss-biases", "smollm3-tied", "smolvlm", "stablelm-head-norms",
