@@ -20,8 +20,7 @@ RESULTS = machine.REPO / "docs/results"
 # no body for short convolutions and delta rules, and those with experts are yet to be measured.
 NOT_RUN = ("bloom", "llama-gelu", "mistral-window-wide", "qwen2-window-of-no-layer", "qwen2-window-unused",
            "lfm2-biases", "lfm2-former", "lfm2-moe", "qwen3-5", "qwen3-5-moe", "qwen3-5-moe-text", "qwen3-5-text",
-           "qwen3-5-tied", "qwen3-next", "gpt-oss-sinks", "gemma4-images", "gemma4-keys-serve",
-           "gemma4-odd-dims",
+           "qwen3-5-tied", "qwen3-next", "gemma4-images", "gemma4-keys-serve", "gemma4-odd-dims", "gpt-oss-sinks",
            "granite-moe-scaled", "granite-moe-shared",
            "mixtral-window", "olmoe-plain", "qwen2-moe-shared", "qwen3-moe-dense-layer", "qwen3-moe-windows",
            "dots1-windows", "ernie4-5-moe-biases", "ernie4-5-moe-tied", "flex-olmo", "glm4-moe-groups",
