@@ -64,8 +64,9 @@ func (b *builder) emitKinds(out *writer, stages []*ir.Stage, variants []int, at 
 				kinds = append(kinds, s.Kind)
 			}
 		}
+		whole := len(kinds) == len(slices.Compact(slices.Sorted(slices.Values(at.loop.Kinds))))
 		for k, kind := range kinds {
-			out.kind(depth, k, len(kinds), kind)
+			out.kind(depth, k, whole && k == len(kinds)-1, kind)
 			for _, s := range stages[:n] {
 				if s.Kind != kind {
 					continue
@@ -81,17 +82,18 @@ func (b *builder) emitKinds(out *writer, stages []*ir.Stage, variants []int, at 
 	return nil
 }
 
-// kind opens the k-th of n branches on the kind of a layer.
-func (w *writer) kind(depth, k, n, kind int) {
+// kind opens the k-th arm of a branch on the kind of a layer. The rest is what all layers are that come to it: where
+// variants differ in between, an arm may be missing for a kind whose stages come before or after.
+func (w *writer) kind(depth, k int, rest bool, kind int) {
 	open := func(indent, layer string) string {
 		condition := fmt.Sprintf("if (of_kind<%d>(%s)) {", kind, layer)
 		switch {
 		case k == 0:
 			return indent + condition
-		case k < n-1:
-			return indent + "} else " + condition
+		case rest:
+			return indent + "} else {"
 		}
-		return indent + "} else {"
+		return indent + "} else " + condition
 	}
 	indent := strings.Repeat("  ", depth)
 	w.walk = append(w.walk, open(indent+turnIndent, "layer"))

@@ -68,3 +68,13 @@ func TestAPassHasTheVariantsOfAStep(t *testing.T) {
 		require.ErrorContains(t, err, "a pass of 8 rows does not fit before it or from there on")
 	}
 }
+
+// Where layers are of three kinds, and variants differ in one of them alone, a branch on the kind before or after that
+// stage is for two of the kinds, and says so.
+func TestSplitsOfOneKindOfThree(t *testing.T) {
+	l := lowerModel(t, "zoo/lfm2-moe", "h200", ir.BF16, 128,
+		ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}})
+	require.Len(t, l.Graph.Kinds, 3)
+	require.Len(t, l.Program.Variants, 2)
+	readBackOf(t, l.Program)
+}
