@@ -88,6 +88,7 @@ type facts struct {
 	bad     *diag.Diagnostic // the first one
 
 	layers, heads, kvHeads, headDim, hidden, trained int
+	drafting                                         int             // layers that only speculation runs, after these
 	experts                                          int             // of a layer that has them; 0: none has
 	rotations                                        map[string]bool // tensors that are factors of the rotation
 }
@@ -195,7 +196,7 @@ func (x *facts) usual() {
 	x.layers = x.count("block_count", 0)
 	if x.family.drafting {
 		if n := x.perhaps("nextn_predict_layers"); n < x.layers {
-			x.layers -= n
+			x.layers, x.drafting = x.layers-n, n
 		} else {
 			x.fail(x.arch+".nextn_predict_layers", "is %d, and there are %d layers; want fewer", n, x.layers)
 		}
@@ -396,7 +397,7 @@ func (x *facts) named() []NamedTensor {
 		}
 		n := NamedTensor{Tensor: t, Name: x.family.hfName(t.Name)}
 		layer, part, ending, _ := inLayer(t.Name)
-		if i, err := strconv.Atoi(layer); x.family.drafting && err == nil && i >= x.layers {
+		if i, err := strconv.Atoi(layer); err == nil && i >= x.layers && i < x.layers+x.drafting {
 			continue
 		}
 		if of := partsOfExperts[part]; x.experts > 0 && of != nil {

@@ -136,6 +136,24 @@ func TestFacts(t *testing.T) {
 	require.JSONEq(t, `{"bos_token_id": 1, "eos_token_id": [2, 3]}`, string(m.Generation))
 }
 
+// Tensors of layers that only speculation runs are left out, and no others: what no layer has is refused by its name.
+func TestTensorsOfDraftingLayersAreLeftOut(t *testing.T) {
+	fields := with(as("glm4moe"), fieldsOf{"glm4moe.block_count": uint32(3), "glm4moe.nextn_predict_layers": uint32(1),
+		"glm4moe.expert_count": uint32(4), "glm4moe.expert_used_count": uint32(2),
+		"glm4moe.expert_feed_forward_length": uint32(8), "glm4moe.expert_gating_func": uint32(2)})
+	file := llama()
+	maps.Copy(file, fields)
+	m, err := modelOf(t, file, tensorsOf(vector("blk.1.attn_norm.weight", 1), vector("blk.2.attn_norm.weight", 1),
+		vector("blk.3.attn_norm.weight", 1)))
+	require.Nil(t, err)
+	var names []string
+	for _, n := range m.Tensors {
+		names = append(names, n.Name)
+	}
+	require.ElementsMatch(t, []string{"model.embed_tokens.weight", "lm_head.weight",
+		"model.layers.1.input_layernorm.weight", "model.layers.3.input_layernorm.weight"}, names)
+}
+
 // mixture are the fields of a Llama with experts.
 func mixture() fieldsOf {
 	return fieldsOf{"llama.expert_count": uint32(2), "llama.expert_used_count": uint32(1)}
