@@ -329,7 +329,9 @@ func build(p *ir.Program) (*builder, error) {
 	}
 	b.d.Parts = b.parts()
 	b.d.PromptTokens, b.d.StepPages = b.promptTokens(), b.stepPages()
-	b.d.Spans = b.d.PromptTokens > 0 && !b.differ
+	if b.d.Spans = b.d.PromptTokens > 0 && !b.differ; !b.d.Spans {
+		b.d.Before = nil
+	}
 	b.d.Operands = b.promptOperands(b.d.PromptTokens)
 	b.d.PromptBytes = b.promptBytes(b.d.PromptTokens)
 	return b, nil

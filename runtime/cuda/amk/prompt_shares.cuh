@@ -144,8 +144,7 @@ struct LaneColumns {
   __device__ __forceinline__ float whole(int c, int n) const {
     return divide<Element>(kSplit ? of_all_splits(c, n) : values[c][n], of_all.sum[c]);
   }
-  // Stores it: to the page, or if it is combined where the operand of
-  // the next product will be.
+  // Stores it: to the page, or if it is combined where the operand of the next product will be.
   template <bool kCombined, class C>
   __device__ __forceinline__ void store(C& c, const Page out) const {
 #pragma unroll
