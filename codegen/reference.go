@@ -132,11 +132,23 @@ type part struct {
 	last         string // of the parts, the node that is computed last
 }
 
+// ruleOf is a title in lines of a comment, of which the last one is filled with dashes.
+func ruleOf(title string) string {
+	const width = maxLine - 2
+	before, line := "", "// ---- "
+	for _, word := range strings.Fields(title) {
+		if len(line)+len(word)+len(" ----") > width {
+			before, line = before+strings.TrimSpace(line)+"\n", "//      "
+		}
+		line += word + " "
+	}
+	return before + line + strings.Repeat("-", width-len(line))
+}
+
 // body appends the operations of one body.
 func (r *referenceWriter) body(title string, nodes []ir.GraphNode, layers []int, kind int) error {
-	rule := "// ---- " + title + " "
 	r.nodes, r.layers, r.kind = nodes, layers, kind
-	r.out = referenceBody{Rule: rule + strings.Repeat("-", max(4, maxLine-2-len(rule)))}
+	r.out = referenceBody{Rule: ruleOf(title)}
 	r.value, r.sum = map[string]value{ir.Stream: {at: "v.x", rounded: true}}, ir.Stream
 	if err := r.handedOver(); err != nil {
 		return err

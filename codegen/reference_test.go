@@ -111,6 +111,25 @@ func TestReferenceAndTraceSpeakOfTheSameStages(t *testing.T) {
 	}
 }
 
+// Layers of some models have much to say of their sizes, and a line has its columns.
+func TestTitlesOfLayersFitTheirLines(t *testing.T) {
+	const sizes = "sliding_attention without rotation of 128 heads of 256 elements, 16 kv heads and 21504 wide"
+	for title, lines := range map[string]int{
+		"layers": 1, "layers of kind 0: sliding_attention of 4 heads of 16 elements, 2 kv heads and 88 wide": 1,
+		"layers of kind 0: sliding_attention of 32 heads of 256 elements, 16 kv heads and 21504 wide": 2,
+		"layers of kind 10: " + sizes + " with 128 experts":                                           2,
+	} {
+		var words []string
+		all := strings.Split(ruleOf(title), "\n")
+		require.Len(t, all, lines, title)
+		for _, line := range all {
+			require.LessOrEqual(t, len(line), maxLine, title)
+			words = append(words, strings.Fields(strings.Trim(line, "/- "))...)
+		}
+		require.Equal(t, strings.Fields(title), words)
+	}
+}
+
 // What reference.cu reads weights at are constants of model_config.h, or tables of its own.
 func TestReferenceUsesConstantsOfTheModel(t *testing.T) {
 	graphs := goldenGraphs(t)
