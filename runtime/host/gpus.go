@@ -39,10 +39,12 @@ func (s *Session) openGPUs(first int) error {
 		if have, err := driver.Count(); err != nil {
 			return err
 		} else if have < first+n {
-			return &DeviceError{Device: fmt.Sprintf("GPU %d", first),
-				What: fmt.Sprintf("compiled for %d GPUs, and there are %d from it on", n, max(0, have-first)),
-				Remedy: fmt.Sprintf("recompile with --gpus %d or fewer, or use a machine that has them",
-					max(1, have-first))}
+			remedy := fmt.Sprintf("recompile with --gpus %d or fewer, or use a machine that has them", max(1, have))
+			if have >= n {
+				remedy = fmt.Sprintf("begin with GPU %d at most", have-n)
+			}
+			return &DeviceError{Device: fmt.Sprintf("GPU %d", first), Remedy: remedy,
+				What: fmt.Sprintf("compiled for %d GPUs, and there are %d from it on", n, max(0, have-first))}
 		}
 	}
 	for i := range n {

@@ -21,6 +21,12 @@ import (
 // alone. A GPU has the logits of its part of the vocabulary.
 func openOn(t *testing.T, gpus int, settings string) (*host.Session, error) {
 	t.Helper()
+	return openFrom(t, 0, gpus, settings)
+}
+
+// openFrom does so from a GPU on.
+func openFrom(t *testing.T, first, gpus int, settings string) (*host.Session, error) {
+	t.Helper()
 	hosttest.NeedDriver(t)
 	dir := hosttest.Build(t, fmt.Sprintf("gpus=%d %s", gpus, settings), func(f *host.Facts) {
 		f.Ranks = gpus
@@ -28,7 +34,7 @@ func openOn(t *testing.T, gpus int, settings string) (*host.Session, error) {
 			oneLayer(f)
 		}
 	})
-	s, err := host.Open(t.Context(), dir, host.Options{})
+	s, err := host.Open(t.Context(), dir, host.Options{GPU: first})
 	if err == nil {
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 	}
@@ -116,6 +122,8 @@ func TestFewerGPUsThanRanks(t *testing.T) {
 	_, err := openOn(t, 4, "")
 	require.EqualError(t, err, "GPU 0: compiled for 4 GPUs, and there are 2 from it on; recompile with --gpus 2 or "+
 		"fewer, or use a machine that has them")
+	_, err = openFrom(t, 1, 2, "")
+	require.EqualError(t, err, "GPU 1: compiled for 2 GPUs, and there are 1 from it on; begin with GPU 0 at most")
 }
 
 // A GPU that fails ends the launch of the others.
