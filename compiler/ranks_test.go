@@ -102,8 +102,9 @@ func TestPartsOfGPUs(t *testing.T) {
 // A sum that GPUs push is added to the residual, and nothing else is made of it.
 func TestWhatIsMadeOfSumsIsNotShared(t *testing.T) {
 	for model, says := range map[string]string{
-		"gemma2-tied":    "node post_attn_norm: a norm of the sum of what GPUs compute",
-		"granite-scaled": "node attn_scale: scale of the sum of what GPUs compute; want sums that are added",
+		"gemma2-tied":       "node post_attn_norm: a norm of the sum of what GPUs compute",
+		"gemma4-keys-serve": "node post_attn_norm: a norm of the sum of what GPUs compute",
+		"granite-scaled":    "node attn_scale: scale of the sum of what GPUs compute; want sums that are added",
 	} {
 		text, err := os.ReadFile("../testdata/models/zoo/" + model + "/config.json")
 		require.NoError(t, err)

@@ -157,7 +157,7 @@ func (sh *sharder) node(n *ir.GraphNode) error {
 			return err
 		}
 	case normsHeads(n):
-		if heads := n.Weights[0].Shape[0] > n.IntOr("head_dim", 0); heads {
+		if len(n.Weights) > 0 && n.Weights[0].Shape[0] > n.IntOr("head_dim", 0) {
 			return refuseShare("node %s: norms of heads with weights of their own; want the same for all", n.Name)
 		}
 	case n.Op == "rope", ir.FinishedBy(n.Op) != nil:
