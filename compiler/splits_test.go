@@ -78,3 +78,10 @@ func TestSplitsOfOneKindOfThree(t *testing.T) {
 	require.Len(t, l.Program.Variants, 2)
 	readBackOf(t, l.Program)
 }
+
+// Where layers are emitted one by one, those without experts keep nothing that a router chooses.
+func TestUnrolledLayersWithoutExperts(t *testing.T) {
+	l := lowerModel(t, "zoo/qwen3-moe-dense-layer", "h200", ir.BF16, 64,
+		ir.ScheduleConfig{Tiling: map[string]map[string]int{"loop": {"roll": 0}}})
+	readBackOf(t, l.Program)
+}

@@ -35,7 +35,7 @@ func (b *builder) buffers() {
 		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: name, Kind: ir.Activation, DType: dtype, Shape: shape,
 			Space: ir.SMEM})
 	}
-	ofLayers := func(name string, dtype ir.DType, shape ...int) {
+	ofRouters := func(name string, dtype ir.DType, shape ...int) {
 		family := ir.Buffer{Name: name, Count: m.layers, Kind: ir.Activation, DType: dtype, Shape: shape,
 			Space: ir.SMEM}
 		if !b.unrolled {
@@ -43,7 +43,9 @@ func (b *builder) buffers() {
 			return
 		}
 		for layer := range m.layers {
-			b.p.Buffers = append(b.p.Buffers, ofLayer(family, layer))
+			if b.p.Model.Of(layer).Experts > 0 {
+				b.p.Buffers = append(b.p.Buffers, ofLayer(family, layer))
+			}
 		}
 	}
 	if m.replicated {
@@ -57,11 +59,11 @@ func (b *builder) buffers() {
 	}
 	if slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.body.Keeps&kernel.Choice != 0 }) {
 		chosen := b.p.Model.Most(ir.PerTokenOf)
-		ofLayers(kernel.Named.Ids, ir.I32, m.SMs, chosen)
-		ofLayers(kernel.Named.Shares, ir.F32, m.SMs, chosen)
+		ofRouters(kernel.Named.Ids, ir.I32, m.SMs, chosen)
+		ofRouters(kernel.Named.Shares, ir.F32, m.SMs, chosen)
 	}
 	if slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.Gated }) {
-		ofLayers(kernel.Named.Gate, ir.F32, m.SMs, 1)
+		ofRouters(kernel.Named.Gate, ir.F32, m.SMs, 1)
 	}
 	b.p.Buffers = append(b.p.Buffers, b.endingBuffers()...)
 }
