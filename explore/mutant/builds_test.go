@@ -199,6 +199,14 @@ var builds = []small{
 		base: "qwen2-moe-shared", config: withExperts, edit: func(o *compiler.Options) {
 			o.Passes = []ir.Pass{{Rows: 2}, {Sequences: 2}}
 		}},
+	// each warp multiplies the matrix of one of eight experts
+	{name: "experts of integers", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "qwen2-moe-shared",
+		config: `{"num_experts": 16, "num_experts_per_tok": 8, "moe_intermediate_size": 160, "mlp_only_layers": [],
+"vocab_size": 96, "max_position_embeddings": 64}`,
+		edit: func(o *compiler.Options) {
+			o.Formats, _ = passes.ParseWeightFormats("int8")
+			o.Passes = []ir.Pass{{Rows: 2}}
+		}},
 	// there are SMs without tiles of other products, the last of whose experts nobody has chosen: nothing but the wait
 	// for them tells these that their copying warps have read the list of a layer
 	{name: "prompts of experts", arch: 90, sms: 4, wide: true, jobs: prompts, base: "qwen2-moe-shared",

@@ -6,6 +6,7 @@
 #include "gemm_fma.cuh"
 #if AMK_TENSOR_CORES
 #include "gemm_mma.cuh"
+#include "gemv_matrices.cuh"
 #endif
 
 namespace amk {
@@ -72,7 +73,8 @@ template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv_of(C& c, const Reader& in, Finish&& finish, int token) {
   if constexpr (kOnTensorCores<S>) {
 #if AMK_TENSOR_CORES
-    gemv_mma<S>(c, in, finish, token);
+    if constexpr (kOwnMatrices<S>) gemv_matrices<S>(c, in, finish, token);
+    else gemv_mma<S>(c, in, finish, token);
 #endif
   } else {
     gemv_fma<S>(c, in, finish, token);

@@ -107,11 +107,22 @@ __device__ __forceinline__ bool has_experts(const Launch& launch, int token) {
 template <class S>
 constexpr int kRowParts = kSummed<S> > 1 ? 1 : kRowSums;
 
-// Tiles of rows that a flush takes: it has the sums of a tile for each part or matrix.
+// Whether each warp multiplies a matrix of its own (gemv_matrices.cuh): where a row is the sum over
+// as many as there are warps, with fewer quads each. It adds up what as many warps would have added
+// up, in the same order.
+template <class S>
+constexpr bool kOwnMatrices =
+    kOnTensorCores<S> && Matrix<S>::kQuantised && kSummed<S> == kConsumerWarps &&
+    S::kWarps == kConsumerWarps && kTileChunks<S> == 1 &&
+    ceil_div(int(S::kColumns), kQuadColumns) <= kConsumerWarps;
+
+// Tiles of rows that a flush takes: it has the sums of a tile for each part or matrix, unless
+// matrices are of different warps.
 template <class S>
 constexpr int kTilesAtOnce =
-    kSums<S> > kRowSums / kRowParts<S> ? kTilesPerFlush * kRowSums / (kRowParts<S> * kSums<S>)
-                                       : kTilesPerFlush;
+    !kOwnMatrices<S> && kSums<S> > kRowSums / kRowParts<S>
+        ? kTilesPerFlush * kRowSums / (kRowParts<S> * kSums<S>)
+        : kTilesPerFlush;
 
 // The part that tiles from `first` on belong to, and the number of the first of them in that part.
 template <class S>
@@ -288,6 +299,7 @@ __device__ __forceinline__ float sum_of_parts(C& c, int row, int token) {
 template <class S, class C>
 __device__ __forceinline__ float row_sum(C& c, int row, int token) {
   static_assert(kParts<S> == 1 || kSummed<S> == 1, "parts of one matrix");
+  if constexpr (kOwnMatrices<S>) return sum_of_warps<S>(c, row, token);
   const int first = row / kTileRows * kSums<S> * kTileRows + row % kTileRows;
   float sum = sum_of_parts<S, kParts<S>>(c, first, token);
 #pragma unroll
