@@ -127,7 +127,7 @@ func allShared(c *Case, _ string) int {
 func inFlightOfLongLayers(c *Case, _ string) int {
 	const longMicros, tripMicros, leastSlots = 40, 1.5, 8
 	t, usual := c.Target, c.rows[InFlight].Default
-	if t != nil && t.BulkCopy && c.streamsExperts() {
+	if _, quantised := c.Format.(format.Quantised); quantised && t != nil && t.BulkCopy && c.hasExperts() {
 		bytes, chunk := usual*c.rows[ChunkBytes].Default, c.Of(ChunkBytes)
 		return max(usual, min((bytes+chunk-1)/chunk, c.slots()/2))
 	}
@@ -143,11 +143,8 @@ func inFlightOfLongLayers(c *Case, _ string) int {
 	return max(usual, int(min(trip, float64(most))))
 }
 
-// streamsExperts reports whether layers have experts, and matrices are quantised.
-func (c *Case) streamsExperts() bool {
-	_, quantised := c.Format.(format.Quantised)
-	return quantised && c.Model.Most(ir.ExpertsOf) > 0
-}
+// hasExperts reports whether there are layers of experts, of which a router chooses some.
+func (c *Case) hasExperts() bool { return c.Model.Most(ir.ExpertsOf) > 0 }
 
 // layerMicros is how long the weights of a layer stream, in us, in the mean over layers that differ; 0 where the
 // bandwidth is not known.
@@ -173,8 +170,8 @@ func layerMicros(c *Case) float64 {
 // flight while half of the ring is filled, and the run-ahead into L2 makes up for it. A layer's five exchanges take
 // some 2 us each whatever the model, so the weights of a layer decide. Quantised weights are multiplied hardly faster
 // than they arrive, so that exchanges decide for longer layers too (docs/performance.md). Setting
-// ring.in_flight_stocked disables the default. Where quantised experts are chosen, the ring is empty in every layer,
-// and is filled as fast as may be.
+// ring.in_flight_stocked disables the default. Where experts are chosen, the ring is empty in every layer, and is
+// filled as fast as may be.
 func stockOfShortLayers(c *Case, _ string) int {
 	const leastSlots = 8
 	exchangesMicros := 10.0
@@ -186,7 +183,7 @@ func stockOfShortLayers(c *Case, _ string) int {
 		return 0
 	}
 	slots := c.slots()
-	if layerMicros(c) >= exchangesMicros || slots < leastSlots || c.streamsExperts() {
+	if layerMicros(c) >= exchangesMicros || slots < leastSlots || c.hasExperts() {
 		return 0
 	}
 	return slots / 2

@@ -141,6 +141,10 @@ func TestStreamThatGivesWay(t *testing.T) {
 		m.SetFacts(all)
 		return m
 	}
+	experts := func(m ir.Model) ir.Model {
+		m.Experts, m.PerToken = 8, 2
+		return m
+	}
 	given := func(settings map[string]int) ir.ScheduleConfig {
 		return ir.ScheduleConfig{Tiling: map[string]map[string]int{"ring": settings}}
 	}
@@ -157,6 +161,7 @@ func TestStreamThatGivesWay(t *testing.T) {
 		"31 MB, and 63 MB in one of 8": {oneOf(model(1024, 3072), 8, 8192), h200, ir.ScheduleConfig{},
 			knobs{"stock": 6, "pace": 700}},
 		"31 MB, and 126 MB in one of 2": {oneOf(model(1024, 3072), 2, 18432), h200, ir.ScheduleConfig{}, nil},
+		"a router chooses":              {experts(model(512, 512)), h200, ir.ScheduleConfig{}, nil},
 		"half of what is there": {model(1024, 3072), h200, given(knobs{"chunk_bytes": 8192}),
 			knobs{"chunk_bytes": 8192, "stock": 12, "pace": 700}},
 		"no run-ahead": {model(1024, 3072), h200, given(knobs{"run_ahead": 0}),

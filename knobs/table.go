@@ -108,7 +108,7 @@ var table = [...]Row{
 		Steps: []int{0, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16}, Plain: 0,
 		Rule: stockOfShortLayers,
 		RuleDoc: "half of the ring where the bandwidth is known and a layer's weights stream in less than 10 µs, or " +
-			"60 if they are quantised, unless ring.in_flight_stocked is set or these have experts; 0 otherwise",
+			"60 if they are quantised, unless ring.in_flight_stocked is set or a router chooses experts; 0 otherwise",
 		Check: checkStock,
 		Doc:   "chunks in the ring from which fewer are in flight; 0: never fewer",
 		Constant: &Constant{"unsigned", "kStock",
