@@ -1,6 +1,7 @@
 package passes
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,12 +27,15 @@ func exchangesOf(t *testing.T, p *ir.Program) int {
 // every token has, the activation.
 var ofExperts = map[string]int{"sinks": 1, "experts": 2}
 
+// normedAfter reports whether branches of a case end in a norm.
+func normedAfter(name string) bool { return slices.Contains([]string{"capped", "whole", "wide"}, name) }
+
 // With the residual on every SM, norms after branches take no exchange of their own.
 func TestReplicatedResidual(t *testing.T) {
 	for name, s := range goldenCases(t) {
 		lowered(t, s, "replicate")
 		require.Equal(t, 5+ofExperts[name], exchangesOf(t, s.Program), name)
-		every, text := name == "capped" || name == "whole", string(ir.Print(s.Program))
+		every, text := normedAfter(name), string(ir.Print(s.Program))
 		require.Equal(t, every, strings.Contains(text, "buffer residual ACTIVATION F32 [4,16] SMEM"), name)
 		require.Equal(t, every, strings.Contains(text, "RMSNORM(x[sm,0:16]"), name)
 		require.Equal(t, !every, strings.Contains(text, "L{i}.x for"), name)
@@ -43,13 +47,16 @@ func TestNormsAtOwners(t *testing.T) {
 	for name, s := range goldenCases(t) {
 		s.Pass = ir.PassOf(1, 4)
 		lowered(t, s, "replicate")
-		normed, text := name == "capped" || name == "whole", string(ir.Print(s.Program))
+		normed, factor, text := normedAfter(name), "", string(ir.Print(s.Program))
+		if name == "wide" { // a layer multiplies its sum
+			factor = ", L{i}.factor[0]"
+		}
 		require.Equal(t, map[bool]int{true: 7, false: 5}[normed]+ofExperts[name], exchangesOf(t, s.Program), name)
 		for _, line := range []string{
 			"buffer branch ACTIVATION BF16 [4,16] SMEM",
 			"branch[0:4,a:b] = RMSNORM(L{i}.o[0:4,a:b], L{i}.post_attn_norm.weight[a:b], L{i}.o[0:4,0:16])",
 			"residual[0:4,a:b], L{i}.h[0:4,a:b] = ADD(residual[0:4,a:b], branch[0:4,a:b])",
-			"residual[0:4,a:b], L{i+1}.x[0:4,a:b] = ADD(residual[0:4,a:b], branch[0:4,a:b])",
+			"residual[0:4,a:b], L{i+1}.x[0:4,a:b] = ADD(residual[0:4,a:b], branch[0:4,a:b]" + factor + ")",
 		} {
 			require.Equal(t, normed, strings.Contains(text, line), "%s: %s", name, line)
 		}
