@@ -138,12 +138,15 @@ func (l *Scheduled) addPass(opts Options, pass ir.Pass) error {
 	return of.Close()
 }
 
-// tensorsOf are the names of the tensors that a program is packed from, those of layers as families.
+// tensorsOf are the names of the tensors that a program is packed from, those of layers as families, and of layer 0.
 func tensorsOf(p *ir.Program) map[string]bool {
 	names := map[string]bool{}
 	for i := range p.Buffers {
 		for _, piece := range p.Buffers[i].Pieces {
 			names[piece.Key] = true
+			if first, err := ir.ResolveKey(piece.Key, 0); err == nil {
+				names[first] = true
+			}
 		}
 	}
 	return names
