@@ -41,9 +41,11 @@ static void multiply_on_sm() {
   run_stage([](auto& c, Turns& turns) { turns.experts<S>(c, matrices.all, 0, 0); },
             [](auto& c) {
               choose(c);
-              gemv<S>(c, Plain{kIn}, [](const Row& r, float v) {
+              auto keep = [](const Row& r, float v) {
                 if (r.valid) results[launch.position + r.token][r.row] = v;
-              });
+              };
+              // as gemv does, which wants one side of a matrix to be the model's hidden size
+              for (int token = 0; token < kTokens; ++token) gemv_of<S>(c, Plain{kIn}, keep, token);
             });
 }
 
