@@ -41,6 +41,7 @@ type Radius struct {
 var Radii = append(radiiOfFinishers, []Radius{
 	{ops.EMBED, "0: elements of a table, times a number, rounded once", nothing},
 	{ops.ADD, "0 where both operands are exact; else 2u of the sum, 4u with a factor", ofSum},
+	{ops.ALLREDUCE, "0 where all operands are exact; else 2u of the magnitudes for each addition", ofAllReduce},
 	{ops.COPY, "0", passed},
 	{ops.KVAppend, "0, and what rounding to the cache makes of the operand's radius", passed},
 	{ops.RMSNORM, "half the error of the mean square, (n/8 + n/32 + 19)u of it, 2 ulp of rsqrtf and 5u; 0 where " +
@@ -493,6 +494,24 @@ func ofSum(w *worker, o *op, result value) radii {
 	for i := range out {
 		if out[i] = factor * (at(r, i) + at(s, i%len(y))); out[i] > 0 {
 			out[i] += roundings * roundoff * math.Abs(float64(result.f[i]))
+		}
+	}
+	return radii{of: out}
+}
+
+// ofAllReduce is for sums of what ranks have, which the VM and kernels add in the same order.
+func ofAllReduce(w *worker, o *op, result value) radii {
+	out, magnitudes := make([]float64, len(result.f)), make([]float64, len(result.f))
+	for k := range o.in {
+		x, r := w.balls(&o.in[k])
+		for i := range out {
+			out[i] += at(r, i)
+			magnitudes[i] += math.Abs(float64(x[i]))
+		}
+	}
+	for i := range out {
+		if out[i] > 0 {
+			out[i] += float64(len(o.in)-1) * 2 * roundoff * magnitudes[i]
 		}
 	}
 	return radii{of: out}

@@ -50,7 +50,7 @@ var sample = []string{
 	"amk/attention_mma.cuh attend_token wait_full 1: slot given back early, waits for the next one",
 	"amk/attention_mma.cuh attend_token advance_slot 1: count off by one, less",
 	"amk/context.cuh Context::advance next_epoch 1: epoch off by one, more",
-	"amk/ring.cuh Producer::copy fill 1: copy too short",
+	"amk/ring.cuh Producer::fill copy_bulk 1: copy too short",
 	"megakernel.cu consume stage o_stage 1: stages in another order, gate_up_stage first",
 }
 
