@@ -37,7 +37,7 @@ def write(model, out, kind):
 
 
 def arguments(doc, kinds):
-    """What a program that writes a model in blocks is told: MODEL OUT KIND."""
+    """Arguments of a program that writes a model in blocks: MODEL OUT KIND."""
     p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("model", metavar="MODEL")
     p.add_argument("out", metavar="OUT")

@@ -102,7 +102,7 @@ def judge_passes(shop, directory, length):
 
 
 def judge_logits(shop, directory, rival, ids):
-    """The verdict on the logits after each id, beside transformers."""
+    """The verdict on the logits after each id, compared with transformers."""
     fp32, own = (str(shop.work / f"prompts-{name}.npy") for name in ("fp32", "own"))
     try:
         rival.ask({"do": "reference", "ids": ids, "fp32": fp32, "own": own}, OPEN_SECONDS + ASK_SECONDS)

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import test_workshop
 import versions
 
-# It takes as long as the file `us` beside it says, half as long again at 8,192.
+# It takes as long as the file `us` in its directory says, and 1.5 times that at 8,192.
 DEVICE = """\
     #!{python} -IS
     import json, pathlib, sys

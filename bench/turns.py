@@ -33,7 +33,7 @@ def kept(report):
 
 def take_turns(shop, entrants, positions, rounds, launches, prompt=0):
     """Measures entrants, a dict by name, and returns for each (name, position) a list with a dict for every round:
-    `findings`, and what is kept of the report if there are none. With a prompt of so many tokens, its time too."""
+    `findings`, and what is kept of the report if there are none. With a prompt of n tokens, its time too."""
     args = [str(shop.tools.device), "turns", "--positions", ",".join(map(str, positions)), "--rounds", str(rounds),
             "--launches", str(launches)]
     args += ["--prompt", str(prompt)] if prompt else []

@@ -77,7 +77,7 @@ var Attend = declare(&Body{
 		address(qShift).inside().when(func(s *Stage) bool { return s.Shifted }),
 		address(kShift).inside().when(func(s *Stage) bool { return s.Shifted }),
 		page(output),
-		address(sinks).told()},
+		address(sinks).optional()},
 	Read: func(s *Stage, ops []ir.Op) {
 		a, n := find(ops, ir.ATTENTION), ops[:len(ops)-3]
 		s.In, s.Out, s.Cache, s.Sinks = name(ops[0].In, 0), name(a.Out, 0), name(a.In, 1), name(a.In, 5)

@@ -19,7 +19,7 @@ var AddNorm = declare(&Body{
 	Local:   true,
 	Keeps:   WholeResidual,
 	Fields:  []Field{normEps, unitOffset, parts},
-	Args:    []Arg{page(input), address(norm), address(factor).told()},
+	Args:    []Arg{page(input), address(norm), address(factor).optional()},
 	Buffers: []Buffer{{Name: "L{i}.factor", At: factor, Shape: func(*Facts) []int { return []int{1} }}},
 	Read: func(s *Stage, ops []ir.Op) {
 		last := &ops[len(ops)-1]
@@ -48,7 +48,7 @@ var AddNormRows = declare(&Body{
 		{Name: "L{i}.post_attn_norm.weight", Shape: hidden}, {Name: "L{i}.post_mlp_norm.weight", Shape: hidden}},
 	Norms:  map[string]string{"attn_add": "post_attn_norm", "mlp_add": "post_mlp_norm"},
 	Fields: []Field{rows, grain, rotation, rotationStep, tasks, normEps, unitOffset, parts},
-	Args:   []Arg{page(input), address(norm), page(output), address(factor).told()},
+	Args:   []Arg{page(input), address(norm), page(output), address(factor).optional()},
 	Read: func(s *Stage, ops []ir.Op) {
 		last := &ops[len(ops)-1]
 		s.Residual, s.Branch, s.Out = name(last.In, 0), name(find(ops, ir.RMSNORM).Out, 0), name(last.Out, 1)

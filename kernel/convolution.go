@@ -31,7 +31,7 @@ var Convolve = declare(&Body{
 			}),
 		count("kTaps", "positions that it sees", func(s *Stage) *int { return &s.Taps }).atMost(MaxTaps).
 			wants("as many as its layers have", func(f *Facts, s *Stage) bool { return s.Taps == f.Taps })},
-	Args: []Arg{page(input), address(taps), page(output), address(tapsBias).told()},
+	Args: []Arg{page(input), address(taps), page(output), address(tapsBias).optional()},
 	Read: func(s *Stage, ops []ir.Op) {
 		y := &ops[1]
 		s.In, s.Inputs, s.TapsOf, s.TapsBias = name(ops[0].In, 0), name(y.In, 1), name(y.In, 2), name(y.In, 3)

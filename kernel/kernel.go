@@ -236,11 +236,11 @@ func Find(name string) *Body {
 
 // An Arg is an argument of the call of a body: the address of a weight, or the page of a vector.
 type Arg struct {
-	Weight bool
-	Inside bool // of the braces of Reader
-	Told   bool // the call alone says whether it is there; it comes after those that must be
-	At     func(s *Stage) *string
-	If     func(s *Stage) bool // nil: always there
+	Weight   bool
+	Inside   bool // of the braces of Reader
+	Optional bool // the call alone says whether it is there; it comes after those that must be
+	At       func(s *Stage) *string
+	If       func(s *Stage) bool // nil: always there
 }
 
 func page(at func(s *Stage) *string) Arg    { return Arg{At: at} }
@@ -251,9 +251,9 @@ func (a Arg) when(is func(s *Stage) bool) Arg {
 	return a
 }
 
-// told is for an argument that is there if its buffer has a name.
-func (a Arg) told() Arg {
-	a.Told, a.If = true, func(s *Stage) bool { return *a.At(s) != "" }
+// optional is for an argument that a call has only if its buffer has a name.
+func (a Arg) optional() Arg {
+	a.Optional, a.If = true, func(s *Stage) bool { return *a.At(s) != "" }
 	return a
 }
 

@@ -117,7 +117,7 @@ func TestChunksOfWholeTiles(t *testing.T) {
 		"a quarter more":        {4096, 128, int4, 17408},
 		"more":                  {5120, 128, int4, 26112},
 		"more, with wide heads": {5120, 256, int4, 26112},
-		"as many as there are":  {6144, 128, int4, 26112},
+		"the most there are":    {6144, 128, int4, 26112},
 		"too many":              {6272, 128, int4, 17408},
 		"int8":                  {5120, 128, int8, 16640},
 	} {

@@ -29,7 +29,7 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 	d.Resident = d.body.ReadsResidual && !d.body.Emitted && b.facts.replicated
 	want := d.argsOf()
 	for _, a := range d.body.Args {
-		if n := len(want); a.Told && n < len(args) && args[n].base != "" {
+		if n := len(want); a.Optional && n < len(args) && args[n].base != "" {
 			*a.At(&d.Stage) = args[n].name
 			want = d.argsOf()
 		}

@@ -47,8 +47,7 @@ const ofLlama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", 
 "vocab_size": 96, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
 "tie_word_embeddings": false, "torch_dtype": "bfloat16"}`
 
-// withExperts is what a model of experts has otherwise: all layers have them, and so many that a few tokens leave some
-// out.
+// withExperts changes a model of experts: all layers have them, and more than a few tokens choose.
 const withExperts = `{"num_experts": 16, "mlp_only_layers": [], "vocab_size": 96, "max_position_embeddings": 64}`
 
 // aRing goes round often in small matrices.

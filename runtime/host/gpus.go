@@ -14,13 +14,13 @@ import (
 // of the cache, is at the same address of another GPU. Results are read from the first, which has all but the logits of
 // the others.
 
-// A gpu is one that runs the build.
+// A gpu runs the kernel of one rank.
 type gpu struct {
 	dev    *driver.Device
 	stream *driver.Stream
 }
 
-// An allocation is memory of as many bytes on each GPU.
+// An allocation is memory of the same size on each GPU.
 type allocation struct {
 	at    []driver.Ptr // by rank
 	bytes int
@@ -32,7 +32,7 @@ type (
 	functions []*driver.Function
 )
 
-// openGPUs opens as many GPUs as the build runs on, from one on, and lets each reach the memory of the others.
+// openGPUs opens the GPUs of all ranks, which begin with the given one, and lets each reach the memory of the others.
 func (s *Session) openGPUs(first int) error {
 	n := s.facts.NumRanks()
 	if n > 1 {

@@ -13,7 +13,8 @@ from rmsnorm import BIASES, HEAD_NORMS, ODD, PIXTRAL, SMALL, VISION
 
 CLIP = {**VISION, "model_type": "clip_vision_model", "projection_dim": 16}
 IDEFICS = {key: v for key, v in VISION.items() if key != "model_type"}
-GEMMA4 = {**IDEFICS, "num_key_value_heads": 2, "head_dim": 8, "position_embedding_size": 16, "model_type": "gemma4_vision"}
+GEMMA4 = {**IDEFICS, "num_key_value_heads": 2, "head_dim": 8, "position_embedding_size": 16,
+          "model_type": "gemma4_vision"}
 INTERN = {**IDEFICS, "num_attention_heads": 2}
 QWEN2 = {"depth": 1, "embed_dim": 16, "num_heads": 2, "patch_size": 14}
 QWEN25 = {"depth": 1, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2, "patch_size": 14,

@@ -1,7 +1,7 @@
-// A product whose rows are sums over matrices of experts, as many as there are warps: each warp
-// multiplies one of them by its own part of the vector. A warp of gemv_mma.cuh has a quad of each
-// matrix or none, and keeps a sum for each; here it adds up the quads of a matrix as the flush
-// would have, which has one sum of each warp left. Same bits. Needs schedule.h with
+// A product whose rows are sums over one matrix of an expert per warp: each warp multiplies its
+// matrix by that matrix's part of the vector. In gemv_mma.cuh all warps share each matrix, a warp
+// has at most one quad of it, and the flush adds up the warps' sums. Here a warp adds up the quads
+// of its matrix in that same order, so the bits are the same. Needs schedule.h with
 // AMK_TENSOR_CORES. Must not know what is done with a finished row.
 #pragma once
 

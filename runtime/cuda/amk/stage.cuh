@@ -108,8 +108,8 @@ template <class S>
 constexpr int kRowParts = kSummed<S> > 1 ? 1 : kRowSums;
 
 // Whether each warp multiplies a matrix of its own (gemv_matrices.cuh): where a row is the sum over
-// as many as there are warps, with fewer quads each. It adds up what as many warps would have added
-// up, in the same order.
+// one matrix per warp, each of at most one quad per warp. The warp adds the quads in the order in
+// which warps that share a matrix are joined, so that the bits are the same.
 template <class S>
 constexpr bool kOwnMatrices =
     kOnTensorCores<S> && Matrix<S>::kQuantised && kSummed<S> == kConsumerWarps &&
